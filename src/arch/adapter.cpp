@@ -37,22 +37,22 @@ struct Halves {
   const gguf::TensorInfo* b = nullptr;
 };
 
-// A pair for one matrix that the model multiplies with, or for its embedding.
+// A pair for one matrix that the model multiplies with, or for the model's embedding.
 struct Piece {
   const gguf::File* file = nullptr;
   Halves halves;
   size_t rank = 0;
-  float factor = 1.0f;  // of lora_b
-  size_t first_a = 0;   // rows of lora_a and lora_b where those of the matrix begin
+  float factor = 1.0f;  // multiplies lora_b
+  size_t first_a = 0;   // rows of lora_a and lora_b where the rows of this matrix begin
   size_t first_b = 0;
 };
 
 struct Target {
-  const std::byte* data = nullptr;  // of the matrix
+  const std::byte* data = nullptr;  // the matrix
   quant::Type type = quant::Type::kF32;
   size_t n_cols = 0;
   size_t n_rows = 0;
-  bool is_table = false;  // the token embedding, whose rows are looked up
+  bool is_table = false;  // whether this is the token embedding, which passes read rows of
   std::vector<Piece> pieces;
 
   size_t rank() const {
@@ -77,7 +77,7 @@ struct Plan {
   }
 };
 
-// Reads headers into a plan.
+// Builds a plan from headers.
 class Planner {
  public:
   explicit Planner(const AdapterBase& base) : base_(base) {
@@ -95,15 +95,14 @@ class Planner {
   void add_products(const gguf::TensorInfo& base, const std::string& name, const Piece& piece);
 
   const AdapterBase& base_;
-  std::map<const std::byte*, const tensor::Tensor*> by_place_;  // each matrix once
+  std::map<const std::byte*, const tensor::Tensor*> by_place_;  // each matrix once, by its address
   std::map<const std::byte*, size_t> targets_;                  // indices of plan_.products
   Plan plan_;
 };
 
 void Planner::check_header(const gguf::File& file) const {
   if (!is_adapter(file))
-    refuse(file,
-           "this is no adapter: general.type is not \"adapter\"; give the file of an adapter");
+    refuse(file, "this file is not an adapter: its general.type is not \"adapter\"");
   const std::string_view type = file.get_string("adapter.type").value_or("");
   if (type != "lora") {
     refuse(file,
@@ -131,7 +130,7 @@ std::map<std::string, Halves> Planner::pairs_of(const gguf::File& file) const {
     if (!is_a && !tensor.name.ends_with(kB)) {
       refuse(file,
              "tensor " + tensor.name +
-                 " is no part of a low-rank pair (X.lora_a and X.lora_b), so the adapter "
+                 " is not part of a low-rank pair (X.lora_a and X.lora_b), so the adapter "
                  "cannot be applied as it was trained",
              ErrorCode::kUnsupported);
     }
@@ -154,7 +153,7 @@ std::map<std::string, Halves> Planner::pairs_of(const gguf::File& file) const {
   return pairs;
 }
 
-// A model whose embedding is its output matrix, too, has that under the embedding's name.
+// If a model uses its embedding as output matrix, its file has the matrix as the embedding only.
 const gguf::TensorInfo& Planner::base_tensor(const gguf::File& file,
                                              const std::string& name) const {
   const gguf::TensorInfo* info = base_.file.find_tensor(name);
@@ -169,7 +168,7 @@ void Planner::add(const AdapterSource& source) {
   check_header(file);
   const auto alpha = static_cast<float>(file.get_float("adapter.lora.alpha").value_or(0.0));
   if (!std::isfinite(alpha) || !std::isfinite(source.scale))
-    refuse(file, "adapter.lora.alpha, or the adapter's scale, is no finite number");
+    refuse(file, "adapter.lora.alpha, or the adapter's scale, is not a finite number");
   for (const auto& [name, halves] : pairs_of(file)) {
     const bool is_embedding = name == kEmbedding;
     const size_t rank = halves.b->shape[0];
@@ -191,7 +190,7 @@ void Planner::add(const AdapterSource& source) {
 [[noreturn]] void refuse_shapes(const Piece& piece, const std::string& name) {
   refuse(*piece.file, "the tensors " + name + ".lora_a and " + name +
                           ".lora_b do not have the shapes that the model's " + name +
-                          " asks for; the adapter was made for another model");
+                          " has; the adapter was made for another model");
 }
 
 void Planner::add_embedding(const gguf::TensorInfo& base, const std::string& name,
@@ -204,7 +203,7 @@ void Planner::add_embedding(const gguf::TensorInfo& base, const std::string& nam
   Target& target = plan_.embedding;
   target.data = base.data.data();
   target.type = quant::find_type(base.type)->type;
-  target.n_cols = base.shape[1];  // a row of `a` for each token
+  target.n_cols = base.shape[1];  // one row of `a` for each token
   target.n_rows = base.shape[0];
   target.is_table = true;
   target.pieces.push_back(piece);
@@ -239,7 +238,7 @@ void Planner::add_products(const gguf::TensorInfo& base, const std::string& name
   if (found) return;
   refuse(*piece.file,
          "the adapter changes tensor " + name +
-             ", which is no matrix that the model multiplies with; that is not supported",
+             ", which is not a matrix that the model multiplies with; this is not supported",
          ErrorCode::kUnsupported);
 }
 
@@ -267,7 +266,7 @@ AdapterNeed need_of(const Plan& plan) {
   return need;
 }
 
-// Rows [first, first + n) of a tensor, n_cols floats each.
+// Returns rows [first, first + n) of a tensor as floats.
 std::vector<float> decoded(const gguf::File& file, const gguf::TensorInfo& info, size_t first,
                            size_t n) {
   const quant::TypeRow& type = *quant::find_type(info.type);
@@ -276,7 +275,7 @@ std::vector<float> decoded(const gguf::File& file, const gguf::TensorInfo& info,
   std::vector<float> values(n * n_cols);
   type.decode(info.data.data() + first * row_bytes, values.size(), values.data());
   if (!std::ranges::all_of(values, [](float value) { return std::isfinite(value); }))
-    refuse(file, "tensor " + info.name + " holds values that are no finite numbers");
+    refuse(file, "tensor " + info.name + " holds values that are not finite numbers");
   return values;
 }
 
@@ -291,14 +290,16 @@ void store(quant::Type type, const float* values, size_t n, std::byte* out) {
   }
 }
 
-// Halves are divided by it, so that small values keep their precision.
+// Returns the largest power of two that is at most the largest value. Halves are divided by it, so
+// that small values keep their precision.
 float power_of_two(const std::vector<float>& values) {
   float largest = 0.0f;
   for (const float value : values) largest = std::max(largest, std::abs(value));
   return largest > 0.0f ? std::exp2(std::floor(std::log2(largest))) : 1.0f;
 }
 
-// 64 outputs of one row of a block, `n` of them used, as codes; returns their scale.
+// Writes 64 outputs of one row of a block as codes, of which the first `n` are used. Returns their
+// scale.
 float put_codes(const float* values, size_t stride, size_t n, std::byte* out) {
   constexpr float kLargest = 127.0f;
   float largest = 0.0f;
@@ -309,7 +310,7 @@ float put_codes(const float* values, size_t stride, size_t n, std::byte* out) {
   return scale;
 }
 
-// values is [n_rows][rank]; `out` is filled with 0.
+// Writes blocks of a pair's B. values is [n_rows][rank]; `out` must contain zeros.
 void put_blocks(const std::vector<float>& values, size_t n_rows, size_t rank,
                 const nn::LowRank& pair, std::byte* out) {
   constexpr size_t kBlock = kernels::kLowRankBlock;
@@ -344,7 +345,7 @@ class LoadedAdapter final : public nn::Adapter {
       throw Error(ErrorCode::kOutOfMemory, "the system has no memory for an adapter");
     }
     max_rank_ = need_of(plan).rank;
-    std::vector<std::vector<std::byte>> sources;  // of what is packed, until it is
+    std::vector<std::vector<std::byte>> sources;  // lora_a of each target, until packing ends
     for (const Target& target : plan.products) {
       nn::LowRank pair;
       sources.push_back(rows_of_a(target));

@@ -1,4 +1,4 @@
-// ALiBi (Press et al., arXiv 2108.12409): what is taken off a score for each position of distance.
+// ALiBi (Press et al., arXiv 2108.12409): the penalty of a score for each position of distance.
 #pragma once
 
 #include <cstddef>
@@ -6,8 +6,8 @@
 
 namespace billow::arch {
 
-// Of n_heads heads: a geometric sequence over the next lower power of two of heads, and every
-// second member of one twice as long for the rest.
+// Returns the slopes of n_heads heads. The first heads, up to a power of two, have a geometric
+// sequence. The others have every second member of a sequence of twice that length.
 std::vector<float> alibi_slopes(size_t n_heads, float max_bias);
 
 }  // namespace billow::arch

@@ -1,6 +1,6 @@
-// A loaded encoder: texts in, the hidden states of their tokens out. A token sees what is behind
-// it, too. There is no cache: a text is evaluated whole, beside others, without padding. Immutable
-// after load; forward() may run on one thread at a time for one Compute.
+// A loaded encoder: takes texts, and returns the hidden states of their tokens. A token also sees
+// later tokens. There is no cache: a pass evaluates whole texts together, without padding. An
+// encoder is immutable after loading. Concurrent forward() calls need different Computes.
 #pragma once
 
 #include <cstddef>
@@ -16,40 +16,43 @@
 
 namespace billow::arch {
 
-// The texts of one pass, one behind the other. Positions begin at 0 in each.
+// The texts of one pass, one after another. Each text begins at position 0.
 struct TextBatch {
   std::span<const int32_t> tokens;    // [n], in 0 .. n_vocab - 1
-  std::span<const uint32_t> ends;     // [n_texts]: where each text's tokens end; none is empty
-  std::span<const uint32_t> n_first;  // [n_texts]: tokens of a pair's first segment; 0: no pair
-  // [n_texts]: what each text's rows are added to by; null: nothing. Empty: no text has one.
+  std::span<const uint32_t> ends;     // [n_texts]: the end of each text's tokens; no text is empty
+  std::span<const uint32_t> n_first;  // [n_texts]: tokens of a pair's first segment; 0: not a pair
+  // [n_texts]: the adapter of each text; null: none. Empty: no text has an adapter.
   std::span<const nn::Adapter* const> adapters = {};
 };
 
 class Encoder {
  public:
   virtual ~Encoder() = default;
-  // Its `kv` is empty, and max_context the longest text.
+  // Its `kv` is empty. Its max_context is the maximum length of a text.
   const ModelInfo& info() const noexcept { return info_; }
-  size_t n_labels() const noexcept { return n_labels_; }  // scores of the classifier; 0: none
-  bool classifies_mean() const noexcept { return classifies_mean_; }  // else the first token
-  bool projects() const noexcept { return projects_; }  // vectors, once they are pooled
+  // Scores of the classifier; 0: no classifier
+  size_t n_labels() const noexcept { return n_labels_; }
+  // Whether the classifier reads the mean; otherwise it reads the first token
+  bool classifies_mean() const noexcept { return classifies_mean_; }
+  // Whether there is a projection for pooled vectors
+  bool projects() const noexcept { return projects_; }
 
-  // Evaluates the batch; hidden is [n][n_embd]. A row depends on its text alone, to the bit. Throws
-  // Error only when scratch memory cannot be had. REQUIRES: no text is longer than max_context.
+  // Evaluates the batch; hidden is [n][n_embd]. A row depends only on its text, bit for bit. Throws
+  // Error only if there is no scratch memory. REQUIRES: no text is longer than max_context.
   virtual void forward(const nn::Compute& compute, const TextBatch& batch,
                        tensor::Matrix hidden) const = 0;
-  // The classifier's scores of hidden states: x is [n][n_embd], scores [n][n_labels].
-  // Compute::adapters are those of x's rows. REQUIRES: there is one.
+  // Computes the classifier's scores of hidden states: x is [n][n_embd], scores is [n][n_labels].
+  // Compute::adapters belong to the rows of x. REQUIRES: the model has a classifier.
   virtual void classify(const nn::Compute& compute, tensor::Matrix x,
                         tensor::Matrix scores) const = 0;
 
-  // Makes vectors, [n][n_embd], of pooled ones, in their place. Compute::adapters are those of x's
-  // rows. REQUIRES: it projects.
+  // Replaces pooled vectors, [n][n_embd], with their projections. Compute::adapters belong to the
+  // rows of x. REQUIRES: projects().
   virtual void project(const nn::Compute& compute, tensor::Matrix x) const = 0;
 
-  // The most bytes that the arena holds after any number of passes: of limits.n_rows tokens in
-  // texts of at most n_positions, whose n_hidden_rows hidden states are kept in the arena, and of
-  // which n_logit_rows are classified or projected, from a matrix in the arena.
+  // Returns the max bytes that the arena holds after any number of passes within `limits`. A pass
+  // has n_rows tokens in texts of at most n_positions. The arena also keeps n_hidden_rows hidden
+  // states, and the n_logit_rows rows that are classified or projected.
   virtual size_t scratch_bytes(const kernels::KernelTable& kernels,
                                const PassLimits& limits) const = 0;
 
@@ -60,12 +63,12 @@ class Encoder {
   bool projects_ = false;
 };
 
-// Whether load_encoder() loads this file. Some architectures have language models, too: their files
-// are encoders only where they say that attention is not causal, or have dense layers behind
-// pooling.
+// Returns whether load_encoder() loads this file. Some architectures have both language models and
+// encoders. A file of such an architecture is an encoder only if it says that attention is not
+// causal, or if it has dense layers after pooling.
 bool is_encoder(const gguf::File& file);
 
-// As load_model(), for encoders.
+// Loads an encoder; otherwise as load_model().
 std::unique_ptr<Encoder> load_encoder(const gguf::File& file, const LoadOptions& options);
 
 }  // namespace billow::arch

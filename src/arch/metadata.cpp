@@ -37,7 +37,7 @@ size_t Metadata::count(std::string_view name, size_t max) const {
 
 double Metadata::real_or(std::string_view name, double fallback) const {
   const double value = file_->get_float(key(name)).value_or(fallback);
-  if (!std::isfinite(value)) refuse(name, "is no finite number");
+  if (!std::isfinite(value)) refuse(name, "is not a finite number");
   return value;
 }
 

@@ -1,5 +1,5 @@
-// Reading a model's metadata: keys with the architecture's prefix, numbers that are given once or
-// for each layer. Borrows the file. An Error names the file, the key, and what is wrong.
+// Reads a model's metadata: keys with the architecture's prefix, and numbers that a file gives once
+// or for each layer. Borrows the file. Errors name the file, the key and the problem.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace billow::arch {
 
-// Far beyond any model. These bounds keep sums and products of sizes small enough to compute with.
+// Limits far above any real model, so that sums and products of sizes cannot overflow.
 inline constexpr size_t kMaxLayers = 4096;
 inline constexpr size_t kMaxWidth = size_t{1} << 24;
 inline constexpr size_t kMaxContext = size_t{1} << 30;
@@ -27,27 +27,28 @@ class Metadata {
   std::string key(std::string_view name) const { return architecture_ + "." + std::string(name); }
   bool has(std::string_view name) const { return file_->find(key(name)) != nullptr; }
 
-  // A number within 1..max.
+  // Returns a number within 1..max.
   size_t size(std::string_view name, size_t max) const;
-  // The same where the key may be missing.
+  // Returns a number within 1..max, or `fallback` if the key is missing.
   size_t size_or(std::string_view name, size_t fallback, size_t max) const;
-  // A number within 0..max; 0 where the key is missing.
+  // Returns a number within 0..max; 0 if the key is missing.
   size_t count(std::string_view name, size_t max) const;
   double real_or(std::string_view name, double fallback) const;      // finite
   double positive_or(std::string_view name, double fallback) const;  // above 0 and finite
   double positive(std::string_view name) const;
   bool flag_or(std::string_view name, bool fallback) const;
 
-  // A number within 0..max for each of n layers, from one number or an array with at least n.
-  // `fallback` is used where the key is missing; without one the key is required.
+  // Returns a number within 0..max for each of n layers, from one number or from an array with at
+  // least n. Returns `fallback` for all layers if the key is missing; without one, the key is
+  // required.
   std::vector<size_t> per_layer(std::string_view name, size_t n, size_t max,
                                 std::optional<size_t> fallback = {}) const;
-  // A number for each of n layers. The key has no prefix.
+  // Returns a number for each of n layers. The key has no prefix.
   std::vector<double> reals_per_layer(const std::string& whole_key, size_t n) const;
-  // A flag for each of n layers, from an array; empty where the key is missing or no array.
+  // Returns a flag for each of n layers from an array; empty if the key is missing or not an array.
   std::vector<bool> flags(std::string_view name, size_t n) const;
 
-  // Throws an Error of a key whose value makes no sense.
+  // Throws an Error about a key with an invalid value.
   [[noreturn]] void refuse(std::string_view name, const std::string& why) const;
 
  private:

@@ -1,5 +1,6 @@
-// A loaded model: weights where they lie in the mapped file, and the forward pass over a batch of
-// rows. Immutable after load; forward() may run on one thread at a time for one Compute and Cache.
+// A loaded model: weights at their place in the mapped file, and the forward pass over a batch of
+// rows. A model is immutable after loading. Concurrent forward() calls need different Computes and
+// Caches.
 #pragma once
 
 #include <cstdint>
@@ -18,25 +19,25 @@
 
 namespace billow::arch {
 
-// The rows of one step: prefill chunks and decode rows of any sequences side by side. Rows of one
-// sequence stand together, in order of their positions.
+// The rows of one step: prefill chunks and decode rows of any sequences. The rows of one sequence
+// are adjacent, in the order of their positions.
 struct Batch {
   std::span<const int32_t> tokens;                // [n], in 0 .. n_vocab - 1
   std::span<const uint32_t> positions;            // [n]
   std::span<const uint32_t> sequences;            // [n], indices into `tables`
   std::span<const kv::BlockTable* const> tables;  // each with room for the positions of its rows
-  std::span<const uint32_t> logit_rows;           // rows whose logits are wanted
-  std::span<const uint32_t> hidden_rows = {};     // rows whose last hidden states are wanted
-  // [table]: whether its text is longer than ModelInfo::short_text. Empty: none is.
+  std::span<const uint32_t> logit_rows;           // rows that need logits
+  std::span<const uint32_t> hidden_rows = {};     // rows that need their last hidden state
+  // [table]: whether its text is longer than ModelInfo::short_text. Empty: none is longer.
   std::span<const uint8_t> is_long = {};
-  // [table]: what is added to the model for it; null: nothing. Empty: nothing is for any.
+  // [table]: the adapter of its sequence; null: none. Empty: no sequence has an adapter.
   std::span<const nn::Adapter* const> adapters = {};
 };
 
-// What a pass writes, each in the order of the rows that want it.
+// The results of a pass. Each matrix has its rows in the order of the rows that the batch asks for.
 struct Outputs {
   tensor::Matrix logits;       // [logit_rows.size()][n_vocab]
-  tensor::Matrix hidden = {};  // [hidden_rows.size()][n_embd], behind the final norm
+  tensor::Matrix hidden = {};  // [hidden_rows.size()][n_embd], after the final norm
 };
 
 struct ModelInfo {
@@ -44,11 +45,11 @@ struct ModelInfo {
   size_t n_vocab = 0;
   size_t n_embd = 0;
   size_t n_layers = 0;
-  size_t max_context = 0;  // positions that the model was made for
-  // Tokens up to which a text is short: a longer one is rotated otherwise from its beginning on
-  // (LongRoPE). 0: all texts are rotated alike.
+  size_t max_context = 0;  // positions that the model was trained for
+  // Max tokens of a short text. A longer text has other rotations from its beginning on (LongRoPE).
+  // If it is 0, all texts have the same rotations.
   size_t short_text = 0;
-  // Whether texts of up to n tokens are all rotated alike.
+  // Returns whether all texts of up to n tokens have the same rotations.
   bool rotates_alike(size_t n) const noexcept { return short_text == 0 || n <= short_text; }
   std::vector<kv::LayerNeed> kv;  // one for each layer
 };
@@ -58,9 +59,9 @@ class Model {
   virtual ~Model() = default;
   const ModelInfo& info() const noexcept { return info_; }
 
-  // Evaluates the batch, writes its keys and values into the cache, and what it wants into `out`.
-  // Throws Error only when scratch memory cannot be had. In a sizing pass (nn::Sizing) the cache is
-  // null, and only the number of rows of each kind counts.
+  // Evaluates the batch. Writes keys and values into the cache, and the results into `out`. Throws
+  // Error only if there is no scratch memory. In a sizing pass (nn::Sizing) the cache is null, and
+  // only the numbers of rows matter.
   virtual void forward(const nn::Compute& compute, kv::Cache* cache, const Batch& batch,
                        const Outputs& out) const = 0;
 
@@ -69,18 +70,18 @@ class Model {
 };
 
 struct LoadOptions {
-  // Gets the weights that have a packed form, must outlive the model, and must have made them
-  // before the first pass; null: weights are used as they lie in the file.
+  // Receives the weights that have a packed form. It must outlive the model, and must have packed
+  // all weights before the first pass. Null: passes use the weights from the file.
   nn::PackedWeights* packed = nullptr;
-  // Gets each matrix that passes multiply with: what adapters can add to. Null: nobody asks.
+  // Receives each matrix that passes multiply with, because adapters can change these. May be null.
   std::vector<tensor::Tensor>* matrices = nullptr;
 };
 
-// Bytes that the packed forms of all matrices of `file` take at most.
+// Returns the max bytes of the packed forms of all matrices of `file`.
 size_t max_packed_bytes(const gguf::File& file);
 
-// Loads the model of `file`, which must outlive it. An architecture, weight format, or tensor that
-// is unknown, missing or of another shape than it should be is an Error that names it.
+// Loads the model of `file`, which must outlive it. Throws Error naming an architecture, weight
+// format or tensor that is unknown, missing, or of the wrong shape.
 std::unique_ptr<Model> load_model(const gguf::File& file, const LoadOptions& options);
 
 }  // namespace billow::arch

@@ -36,7 +36,7 @@ size_t max_packed_bytes(const gguf::File& file) {
   size_t sum = 0;
   for (const gguf::TensorInfo& tensor : file.tensors()) {
     const quant::TypeRow* type = quant::find_type(tensor.type);
-    // A matrix may be cut into three, each with a strip that is not full.
+    // A matrix may be cut into three matrices, each with a partial strip.
     constexpr size_t kCuts = 3;
     if (type == nullptr || tensor.n_dims < 2) continue;
     const size_t n_matrices = tensor.shape[2] * tensor.shape[3];
@@ -70,7 +70,7 @@ std::unique_ptr<Model> load_model(const gguf::File& file, const LoadOptions& opt
   }
   throw Error(ErrorCode::kUnsupported, file.path() + ": a model of architecture '" +
                                            std::string(def.name) +
-                                           "' makes vectors of texts and writes none");
+                                           "' makes vectors from texts and cannot generate text");
 }
 
 namespace {
@@ -96,7 +96,7 @@ std::unique_ptr<Encoder> load_encoder(const gguf::File& file, const LoadOptions&
     return std::make_unique<TextEncoder>(def.encoder(Metadata(file)), file, options);
   }
   throw Error(ErrorCode::kUnsupported,
-              file.path() + ": architecture '" + std::string(def.name) + "' is no encoder");
+              file.path() + ": architecture '" + std::string(def.name) + "' is not an encoder");
 }
 
 }  // namespace billow::arch

@@ -1,5 +1,5 @@
-// The table of architectures: one row each, in registry.cpp. docs/adding-a-model.md says how to add
-// one.
+// The table of architectures, with one row for each, in registry.cpp. docs/adding-a-model.md
+// explains how to add one.
 #pragma once
 
 #include <span>
@@ -13,15 +13,15 @@ namespace billow::arch {
 
 struct ArchDef {
   std::string_view name;  // general.architecture
-  // One of the two; the other is null. Where a family has both, files are of encoders that say that
-  // attention is not causal, or that have dense layers behind pooling.
+  // Language models have `style`, encoders have `encoder`. If an architecture has both, a file is
+  // an encoder if it says that attention is not causal, or if it has dense layers after pooling.
   DecoderStyle (*style)(const Metadata& meta);
   EncoderStyle (*encoder)(const Metadata& meta) = nullptr;
 };
 
 std::span<const ArchDef> architectures() noexcept;
 
-// Defined in families/, in files of these names; what is one style is in one file.
+// Each is defined in families/, in a file of its name. Architectures with one style share a file.
 extern const ArchDef kAfmoe;
 extern const ArchDef kApertus;
 extern const ArchDef kArcee;

@@ -9,7 +9,7 @@
 namespace billow::arch {
 namespace {
 
-// A divisor for each frequency; null where the file has none.
+// Returns a divisor for each frequency; null if the file has none.
 const float* find_divisors(const gguf::File& file, std::string_view name, size_t n) {
   const gguf::TensorInfo* info = file.find_tensor(name);
   if (info == nullptr) return nullptr;
@@ -29,7 +29,8 @@ const float* find_divisors(const gguf::File& file, std::string_view name, size_t
   return reinterpret_cast<const float*>(info->data.data());
 }
 
-// LongRoPE (Ding et al., arXiv 2402.13753). Files of Phi 3 have its tensors without naming it.
+// Reads LongRoPE (Ding et al., arXiv 2402.13753). Files of Phi 3 have its tensors, but do not name
+// it as their scaling.
 void read_long_rope(const Metadata& meta, size_t trained_context, nn::RopeParams& rope) {
   const auto need = [&](const char* name) {
     const float* divisors = find_divisors(meta.file(), name, rope.n_rot / 2);
@@ -44,7 +45,7 @@ void read_long_rope(const Metadata& meta, size_t trained_context, nn::RopeParams
 
 void read_scaling(const Metadata& meta, size_t trained_context, nn::RopeParams& rope) {
   const std::string scaling = "rope.scaling.";
-  // Files from before scaling had a type give the factor of the linear one.
+  // Files without a scaling type give the factor of linear scaling here.
   const double old_factor = meta.positive_or("rope.scale_linear", 1.0);
   const std::string_view type =
       meta.file().get_string(meta.key(scaling + "type")).value_or("linear");

@@ -1,4 +1,4 @@
-// Reading a model's rotary positions: the kind, the base, scalings and tensors of divisors.
+// Reads a model's rotary positions: kind, base, scalings, and tensors of divisors.
 #pragma once
 
 #include <cstddef>
@@ -8,11 +8,11 @@
 
 namespace billow::arch {
 
-// The base where a file gives none.
+// The base if a file has none.
 inline constexpr double kRopeBase = 10000.0;
 
-// What rotates heads of head_len values. `trained_context` is the model's context_length. Throws
-// Error naming the key or the tensor that makes no sense.
+// Returns the rotation of heads of head_len values. `trained_context` is the model's
+// context_length. Throws Error naming a key or tensor that is invalid.
 nn::RopeParams read_rope(const Metadata& meta, kernels::RopeKind kind, size_t head_len,
                          size_t trained_context);
 

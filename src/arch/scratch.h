@@ -1,5 +1,5 @@
-// How much scratch memory forward passes take: known before the first one, from shapes alone, so
-// that it can be granted before it is used. Any thread.
+// The scratch memory of forward passes, computed from shapes alone. It is known before the first
+// pass, so that memory can be granted before it is used. Any thread.
 #pragma once
 
 #include <cstddef>
@@ -9,18 +9,18 @@
 
 namespace billow::arch {
 
-// What no pass is larger than.
+// The upper limits of a pass.
 struct PassLimits {
-  size_t n_rows = 0;         // of a batch
-  size_t n_logit_rows = 0;   // rows of it whose logits are wanted
-  size_t n_hidden_rows = 0;  // rows of it whose hidden states are wanted
-  size_t n_positions = 0;    // that a sequence reaches
+  size_t n_rows = 0;         // rows of a batch
+  size_t n_logit_rows = 0;   // rows that need logits
+  size_t n_hidden_rows = 0;  // rows that need hidden states
+  size_t n_positions = 0;    // max positions of a sequence
   size_t n_threads = 1;
-  size_t adapter_rank = 0;  // of adapters that rows have; 0: no row has one
+  size_t adapter_rank = 0;  // max rank of the rows' adapters; 0: no row has an adapter
 };
 
-// The most bytes that the arena holds after any number of passes of the model, its logits and
-// hidden states included: what a sizing pass counts.
+// Returns the max bytes that the arena holds after any number of passes of the model, including
+// logits and hidden states. A sizing pass counts them.
 size_t max_scratch_bytes(const Model& model, const kernels::KernelTable& kernels,
                          const PassLimits& limits);
 

@@ -17,7 +17,7 @@ std::string shape_text(std::initializer_list<size_t> shape) {
 
 constexpr std::string_view kWeight = ".weight";
 
-// "X.scale" for "X.weight"
+// Returns "X.scale" for "X.weight".
 std::string scale_name(const std::string& weight) {
   return weight.substr(0, weight.size() - kWeight.size()) + ".scale";
 }
@@ -49,7 +49,7 @@ void WeightLoader::refuse_shape(const gguf::TensorInfo& info, const std::string&
 
 void WeightLoader::refuse_scale(const std::string& name) const {
   throw Error(ErrorCode::kUnsupported,
-              file_.path() + ": tensor " + name + " has a scale beside it, which is not supported");
+              file_.path() + ": tensor " + name + " has a scale, which is not supported");
 }
 
 quant::Type WeightLoader::type_of(const gguf::TensorInfo& info) const {
@@ -60,8 +60,8 @@ quant::Type WeightLoader::type_of(const gguf::TensorInfo& info) const {
                                            ", which is not supported");
 }
 
-// Null where there are none. With another number of elements they mean something else (Gemma 4's
-// router has one for each input).
+// Returns null if there are no scales. Tensors with another number of elements mean something else
+// (Gemma 4's router has one for each input).
 const float* WeightLoader::scales_of(const std::string& name, size_t n) const {
   if (!name.ends_with(kWeight)) return nullptr;
   const std::string scale = scale_name(name);

@@ -1,4 +1,4 @@
-// Finding a model's tensors in its file, with the shapes that they must have.
+// Finds a model's tensors in its file and checks their shapes.
 #pragma once
 
 #include <string>
@@ -12,34 +12,34 @@ namespace billow::arch {
 
 enum class Presence : uint8_t { kRequired, kOptional };
 
-// A missing required tensor, another shape or a format that is not computed with is an Error naming
-// the tensor.
+// Throws Error naming the tensor if a required tensor is missing, or if a tensor has another shape
+// or an unsupported format.
 class WeightLoader {
  public:
-  // `packed` is to make the matrices' packed forms; null: there are none. `matrices` gets each
-  // matrix that is ordered to be packed; null: nobody asks.
+  // `packed` receives the matrices that need a packed form; null: no matrix gets one. `matrices`
+  // receives each matrix that pack() is called for; may be null.
   WeightLoader(const gguf::File& file, nn::PackedWeights* packed,
                std::vector<tensor::Tensor>* matrices = nullptr)
       : file_(file), packed_(packed), matrices_(matrices) {}
 
-  // A matrix of n_rows rows of n_cols values; any weight format. One number in X.scale beside
-  // X.weight becomes the matrix's scale (files in NVFP4).
+  // Loads a matrix of n_rows rows of n_cols values, in any weight format. If the file has one
+  // number in X.scale for X.weight, this number becomes the matrix's scale (files in NVFP4).
   void matrix(const std::string& name, tensor::Tensor& out, size_t n_cols, size_t n_rows,
               Presence presence = Presence::kRequired) const;
-  // The same, as it lies in the file only: to be cut, or decoded.
+  // Loads a matrix without a packed form, so that the caller can cut or decode it.
   void plain_matrix(const std::string& name, tensor::Tensor& out, size_t n_cols, size_t n_rows,
                     Presence presence = Presence::kRequired) const;
-  // The same, to look rows up in: it can have no scale.
+  // Loads a matrix without a packed form, for looking up rows. It must not have a scale.
   void table(const std::string& name, tensor::Tensor& out, size_t n_cols, size_t n_rows) const;
-  // n matrices that lie behind one another in a tensor of rank 3: those of experts, or of heads. n
-  // numbers in X.scale are their scales.
+  // Loads n consecutive matrices from one tensor of rank 3, for example of experts or heads. If the
+  // file has n numbers in X.scale, they become the matrices' scales.
   void matrices(const std::string& name, std::vector<tensor::Tensor>& out, size_t n_cols,
                 size_t n_rows, size_t n, Presence presence = Presence::kRequired) const;
   void plain_matrices(const std::string& name, std::vector<tensor::Tensor>& out, size_t n_cols,
                       size_t n_rows, size_t n, Presence presence = Presence::kRequired) const;
-  // Orders the packed form of a matrix that has none.
+  // Adds a matrix that has no packed form to the matrices to pack.
   void pack(tensor::Tensor& matrix) const;
-  // n floats: norms and biases. They may stand in several dimensions.
+  // Loads n floats: norms and biases. The tensor may have several dimensions.
   void vector(const std::string& name, const float*& out, size_t n,
               Presence presence = Presence::kRequired) const;
   bool has(const std::string& name) const { return file_.find_tensor(name) != nullptr; }
@@ -58,10 +58,10 @@ class WeightLoader {
   std::vector<tensor::Tensor>* matrices_;
 };
 
-// Rows [begin, begin + n) of a matrix that has no packed form yet.
+// Returns rows [begin, begin + n) of a matrix that has no packed form yet.
 tensor::Tensor rows_of(const tensor::Tensor& whole, size_t begin, size_t n);
 
-// Rows of token_embd.weight, which every model has; an Error where the file has no such matrix.
+// Returns the number of rows of token_embd.weight. Throws Error if the file has no such matrix.
 size_t vocabulary_rows(const gguf::File& file);
 
 }  // namespace billow::arch

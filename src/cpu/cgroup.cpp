@@ -12,7 +12,7 @@ std::string whole_text(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
-// Whether "cpu,cpuacct" names `controller`.
+// Returns whether a list such as "cpu,cpuacct" contains `controller`.
 bool names(std::string list, const std::string& controller) {
   std::istringstream words(std::move(list));
   for (std::string word; std::getline(words, word, ',');)
@@ -44,7 +44,7 @@ std::string group_path(const std::string& text, const std::string& controller) {
 
 std::vector<std::string> group_lines(const std::string& root, const std::string& controller,
                                      const std::string& name) {
-  // Beside version 1, version 2 may be mounted at a place of its own.
+  // Together with version 1, version 2 may have a separate mount point.
   const std::vector<std::string> mounts =
       controller.empty() ? std::vector<std::string>{"/sys/fs/cgroup", "/sys/fs/cgroup/unified"}
                          : std::vector<std::string>{"/sys/fs/cgroup/" + controller};

@@ -13,7 +13,7 @@
 namespace billow::cpu {
 namespace {
 
-// Two hardware threads of one core name the same siblings.
+// Two hardware threads of one core have the same list of siblings.
 int physical_cores_of_affinity(const std::string& root) {
   cpu_set_t allowed;
   CPU_ZERO(&allowed);
@@ -30,7 +30,8 @@ int physical_cores_of_affinity(const std::string& root) {
   return std::max(1, static_cast<int>(cores.size()) + n_unknown);
 }
 
-// Of all groups above this process, as "cpu.max" has them. A group of version 1 has both files.
+// Returns the quotas of all groups above this process, in the format of "cpu.max". A group of
+// version 1 has both files.
 std::vector<std::string> quotas(const std::string& root) {
   std::vector<std::string> lines = group_lines(root, "", "cpu.max");
   const std::vector<std::string> first = group_lines(root, "cpu", "cpu.cfs_quota_us");

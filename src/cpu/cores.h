@@ -1,18 +1,18 @@
-// How much of this machine the process may use. Pure reads of the system; any thread.
+// Returns how many cores of this machine the process may use. Only reads the system; any thread.
 #pragma once
 
 #include <string>
 
 namespace billow::cpu {
 
-// Physical cores among the processors that affinity allows, at most what the quotas of the
-// process's control groups, of both versions, pay for; at least 1. `root` is where /proc and /sys
-// lie.
+// Returns the physical cores among the processors that affinity allows, at least 1. The quotas of
+// the process's control groups, of both versions, limit the result. `root` is the folder that
+// contains /proc and /sys.
 int usable_cores(const std::string& root = "");
 
-// Cores that a quota and its period allow, rounded up: "200000 100000", or "max 100000" for no
-// limit, as cgroup v2 has it in "cpu.max"; version 1 has the two in files of their own, and -1 for
-// no limit. 0 means no limit. Anything else is taken as no limit.
+// Returns the cores that a quota and its period allow, rounded up; 0: no limit. The format is that
+// of cgroup v2's "cpu.max": "200000 100000", or "max 100000" for no limit. Version 1 has quota and
+// period in separate files, and -1 for no limit. Any other text means no limit.
 int cores_of_quota(const std::string& cpu_max);
 
 }  // namespace billow::cpu

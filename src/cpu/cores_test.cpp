@@ -20,7 +20,7 @@ TEST(Cores, ReadsTheQuotaOfACgroup) {
   EXPECT_EQ(cores_of_quota("100000 0"), 0);
 }
 
-TEST(Cores, RespectsTheQuotasOfBothVersionsAndOfTheGroupsAbove) {
+TEST(Cores, RespectsQuotasOfBothVersionsAndParentGroups) {
   const SampleMachine machine;
   const int all = usable_cores(machine.root());
   EXPECT_GE(all, 1);

@@ -19,7 +19,7 @@ Registers cpuid(uint32_t leaf, uint32_t subleaf) {
 
 bool bit(uint32_t word, int index) { return (word >> index) & 1u; }
 
-constexpr int kOsxsave = 27;  // of leaf 1's ECX: XGETBV is there
+constexpr int kOsxsave = 27;  // bit of leaf 1's ECX: XGETBV exists
 
 uint64_t read_saved_states() {
   uint32_t low = 0;
@@ -44,7 +44,7 @@ CpuidWords read_words() {
   return words;
 }
 
-// Linux gives a process the 8 KiB of tile data only when it asks (since 5.16).
+// Since 5.16, Linux gives a process the 8 KiB of tile data only on request.
 bool tiles_granted() {
   constexpr long kRequestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM
   constexpr long kTileData = 18;

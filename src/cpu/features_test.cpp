@@ -10,7 +10,7 @@
 namespace billow::cpu {
 namespace {
 
-// A processor of Intel's with everything, under a system that saves every state.
+// Returns the words of an Intel processor with all features, on a system that saves every state.
 CpuidWords everything() {
   CpuidWords words = {.vendor = {0x756E6547, 0x49656E69, 0x6C65746E}};
   words.leaf1_ecx = words.leaf7_ebx = words.leaf7_ecx = words.leaf7_edx = words.leaf7_1_eax = ~0u;
@@ -18,7 +18,7 @@ CpuidWords everything() {
   return words;
 }
 
-TEST(Features, AreAllThereWhereTheProcessorAndTheSystemHaveThem) {
+TEST(Features, AreCompleteOnACompleteProcessorAndSystem) {
   const Features f = decode_features(everything());
   EXPECT_TRUE(f.avx2 && f.avx_vnni && f.avx512_vnni && f.avx512_bf16 && f.avx512_fp16);
   EXPECT_TRUE(f.amx_tile && f.amx_int8 && f.amx_bf16 && f.amx_fp16);
@@ -46,8 +46,8 @@ TEST(Features, NeedTheSystemToSaveTheirRegisters) {
   EXPECT_FALSE(f.avx2 || f.avx_vnni || f.avx512_vnni || f.amx_tile);
 }
 
-// Each bit alone, as the manuals number them.
-TEST(Features, AreReadFromTheirOwnBits) {
+// Tests each bit alone, numbered as in the manuals.
+TEST(Features, AreReadFromTheRightBits) {
   struct Case {
     uint32_t CpuidWords::* word;
     int bit;
@@ -70,8 +70,9 @@ TEST(Features, AreReadFromTheirOwnBits) {
   }
 }
 
-// What Linux lists of this processor; it does not know amx_fp16, and may not grant tiles.
-TEST(Features, AreThoseThatLinuxLists) {
+// Compares with Linux's list for this processor. Linux does not know amx_fp16, and may not grant
+// tiles.
+TEST(Features, EqualTheFlagsThatLinuxLists) {
   std::ifstream file("/proc/cpuinfo");
   std::set<std::string> flags;
   for (std::string line; std::getline(file, line) && flags.empty();) {

@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t kNoLimit = SIZE_MAX;
 
-// The number that `text` begins with.
+// Returns the number at the beginning of `text`.
 size_t number_at(std::string_view text) {
   size_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);

@@ -1,4 +1,4 @@
-// How much of this machine's memory the process may use. Pure reads of the system; any thread.
+// Returns how much of this machine's memory the process may use. Only reads the system; any thread.
 #pragma once
 
 #include <cstddef>
@@ -7,17 +7,18 @@
 
 namespace billow::cpu {
 
-// Bytes: the least of the machine's memory, the limits of the process's control groups, of both
-// versions, and, where the system promises no more than it has (vm.overcommit_memory=2), all that
-// it promises; SIZE_MAX where the system says nothing. `root` is where /proc and /sys lie.
+// Returns the min, in bytes, of the machine's memory and the limits of the process's control groups
+// of both versions. If the system does not overcommit memory (vm.overcommit_memory=2), its commit
+// limit counts, too. Returns SIZE_MAX if the system reports nothing. `root` is the folder that
+// contains /proc and /sys.
 size_t usable_memory(const std::string& root = "");
 
-// Bytes of the line `name` ("MemTotal") in the text of /proc/meminfo; SIZE_MAX where it is not
-// there.
+// Returns the bytes in the line `name` ("MemTotal") of the text of /proc/meminfo; SIZE_MAX if there
+// is no such line.
 size_t memory_of_meminfo(const std::string& meminfo, std::string_view name);
 
-// Bytes that a line of "memory.max" or "memory.limit_in_bytes" allows; SIZE_MAX for "max" and for
-// what is no number.
+// Returns the bytes that a line of "memory.max" or "memory.limit_in_bytes" allows; SIZE_MAX for
+// "max" and for a text that is not a number.
 size_t memory_of_limit(const std::string& line);
 
 }  // namespace billow::cpu

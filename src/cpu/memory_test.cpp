@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kMiB = size_t{1} << 20;
 
-// Of 1000 MiB, with the files that a test adds.
+// A machine of 1000 MiB, with the files that a test adds.
 class Machine : public SampleMachine {
  public:
   Machine() { add("/proc/meminfo", "MemTotal:        1024000 kB\nMemFree:           1000 kB\n"); }
@@ -31,7 +31,7 @@ TEST(Memory, ReadsTheTextsOfTheKernel) {
     EXPECT_EQ(memory_of_limit(none), SIZE_MAX) << none;
 }
 
-TEST(Memory, IsTheMachinesWhereNoGroupLimitsIt) {
+TEST(Memory, EqualsPhysicalMemoryWithoutGroupLimit) {
   Machine machine;
   EXPECT_EQ(machine.usable(), 1000 * kMiB);
   machine.add("/proc/self/cgroup", "4:memory:/a\n0::/b\n");
@@ -40,18 +40,18 @@ TEST(Memory, IsTheMachinesWhereNoGroupLimitsIt) {
   EXPECT_EQ(machine.usable(), 1000 * kMiB);
 }
 
-TEST(Memory, IsTheLeastLimitOfTheGroupsAbove) {
+TEST(Memory, IsTheMinLimitOfAllParentGroups) {
   Machine machine;
   machine.add("/proc/self/cgroup", "0::/user.slice/job\n");
   machine.add("/sys/fs/cgroup/user.slice/job/memory.max", std::to_string(400 * kMiB));
   EXPECT_EQ(machine.usable(), 400 * kMiB);
   machine.add("/sys/fs/cgroup/user.slice/memory.max", std::to_string(300 * kMiB));
   EXPECT_EQ(machine.usable(), 300 * kMiB);
-  machine.add("/sys/fs/cgroup/memory.max", std::to_string(200 * kMiB));  // a container's own group
+  machine.add("/sys/fs/cgroup/memory.max", std::to_string(200 * kMiB));  // the group of a container
   EXPECT_EQ(machine.usable(), 200 * kMiB);
 }
 
-TEST(Memory, KnowsBothVersionsSideBySide) {
+TEST(Memory, ReadsBothVersionsTogether) {
   Machine machine;
   machine.add("/proc/self/cgroup", "4:memory:/outside/box\n0::/outside\n");
   machine.add("/sys/fs/cgroup/memory/memory.limit_in_bytes", std::to_string(500 * kMiB) + "\n");
@@ -63,7 +63,7 @@ TEST(Memory, KnowsBothVersionsSideBySide) {
   EXPECT_EQ(machine.usable(), 125 * kMiB);
 }
 
-TEST(Memory, IsWhatTheSystemPromisesWhereItPromisesNoMoreThanItHas) {
+TEST(Memory, RespectsTheCommitLimitWithoutOvercommit) {
   Machine machine;
   machine.add("/proc/meminfo", "MemTotal:        1024000 kB\nCommitLimit:      614400 kB\n");
   for (const char* more : {"", "0\n", "1\n"}) {
@@ -73,10 +73,10 @@ TEST(Memory, IsWhatTheSystemPromisesWhereItPromisesNoMoreThanItHas) {
   machine.add("/proc/sys/vm/overcommit_memory", "2\n");
   EXPECT_EQ(machine.usable(), 600 * kMiB);
   machine.add("/proc/meminfo", "MemTotal:        1024000 kB\nCommitLimit:     9999999 kB\n");
-  EXPECT_EQ(machine.usable(), 1000 * kMiB) << "swap is promised, too";
+  EXPECT_EQ(machine.usable(), 1000 * kMiB) << "the commit limit includes swap";
 }
 
-TEST(Memory, OfThisMachineIsSomeAndNoMoreThanItHas) {
+TEST(Memory, OfThisMachineIsPositiveAndAtMostPhysicalMemory) {
   const auto physical =
       static_cast<size_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<size_t>(::sysconf(_SC_PAGESIZE));
   EXPECT_GT(usable_memory(), kMiB);

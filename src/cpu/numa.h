@@ -1,5 +1,5 @@
-// Memory of machines with several NUMA nodes: what all threads read is spread over the nodes, so
-// that each node serves its share. Any thread.
+// Memory of machines with several NUMA nodes. Memory that all threads read is spread over the
+// nodes, so that each node serves a part of it. Any thread.
 #pragma once
 
 #include <cstddef>
@@ -8,14 +8,15 @@
 
 namespace billow::cpu {
 
-// Node numbers of a kernel list such as "0-2,5"; what is not one gives no nodes.
+// Returns the node numbers of a kernel list such as "0-2,5"; none if the text is not such a list.
 std::vector<int> nodes_of_list(const std::string& list);
 
-// Whether memory of this machine belongs to several nodes.
+// Returns whether several nodes have memory on this machine.
 bool has_several_nodes();
 
-// Asks for the pages of [data, data + n_bytes), not touched yet and aligned to a page, to be spread
-// over the nodes of this machine. Nothing happens where there is one node, or the system refuses.
+// Asks the system to spread the pages of [data, data + n_bytes) over this machine's nodes. Does
+// nothing if there is one node, or if the system refuses. REQUIRES: the memory is untouched and
+// aligned to a page.
 void spread_over_nodes(void* data, size_t n_bytes);
 
 }  // namespace billow::cpu

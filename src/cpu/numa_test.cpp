@@ -6,7 +6,7 @@
 namespace billow::cpu {
 namespace {
 
-TEST(Numa, ReadsTheKernelsLists) {
+TEST(Numa, ParsesKernelLists) {
   EXPECT_EQ(nodes_of_list("0"), std::vector<int>{0});
   EXPECT_EQ(nodes_of_list("0-2,5"), (std::vector<int>{0, 1, 2, 5}));
   for (const char* bad : {"", "x", "1-", "0,,1", "-1", "99999", "0;1"}) {
@@ -14,7 +14,7 @@ TEST(Numa, ReadsTheKernelsLists) {
   }
 }
 
-TEST(Numa, SpreadMemoryIsUsableWhateverTheMachine) {
+TEST(Numa, SpreadMemoryIsUsableOnAnyMachine) {
   constexpr size_t kBytes = size_t{1} << 20;
   void* mapped =
       ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -1,4 +1,4 @@
-// For tests: a folder with the files of /proc and /sys that a test gives it.
+// For tests: a folder with test versions of files in /proc and /sys.
 #pragma once
 
 #include <unistd.h>
@@ -23,7 +23,7 @@ class SampleMachine {
   SampleMachine(const SampleMachine&) = delete;
   SampleMachine& operator=(const SampleMachine&) = delete;
 
-  // In place of what the file had.
+  // Replaces the content of a file.
   void add(const std::string& path, const std::string& text) const {
     const std::filesystem::path file = root_ + path;
     std::filesystem::create_directories(file.parent_path());

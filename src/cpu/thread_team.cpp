@@ -9,8 +9,7 @@
 namespace billow::cpu {
 namespace {
 
-// Longer than the gaps between the regions of a forward pass, far shorter than anybody would notice
-// as load.
+// Longer than the gaps between the regions of a forward pass, but too short for a noticeable load.
 constexpr std::chrono::microseconds kSpin{50};
 
 }  // namespace
@@ -59,7 +58,7 @@ void ThreadTeam::serve(int member) {
     ++seen;
     if (stopping_.load(std::memory_order_relaxed)) return;
     region_.call(region_.context, member);
-    n_busy_.add(~0U);  // less by one
+    n_busy_.add(~0U);  // decrements
   }
 }
 

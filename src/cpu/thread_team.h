@@ -1,6 +1,6 @@
 // A fixed team of threads that run one region of code together: fork, work, join. The caller is
-// member 0. Between two regions that follow closely the others spin; after a short while without
-// work they sleep and use no processor. Owned and used by one thread at a time.
+// member 0. Between two close regions the other members spin. After a short time without work they
+// sleep and use no processor. One thread at a time owns and uses a team.
 #pragma once
 
 #include <atomic>
@@ -13,7 +13,7 @@ namespace billow::cpu {
 
 class ThreadTeam {
  public:
-  // REQUIRES: n_threads >= 1. One thread means that everything runs on the caller.
+  // REQUIRES: n_threads >= 1. With one thread, everything runs on the caller.
   explicit ThreadTeam(int n_threads);
   ~ThreadTeam();
   ThreadTeam(const ThreadTeam&) = delete;
@@ -21,7 +21,7 @@ class ThreadTeam {
 
   int size() const noexcept { return static_cast<int>(workers_.size()) + 1; }
 
-  // Calls work(member) once on each member, 0 to size() - 1, and returns when all have. `work` must
+  // Calls work(member) once on each member, 0 to size() - 1. Returns after all calls. `work` must
   // not throw.
   template <class Work>
   void run(Work&& work) {
@@ -30,8 +30,8 @@ class ThreadTeam {
                 const_cast<void*>(static_cast<const void*>(&work))});
   }
 
-  // Calls work(begin, end, member) for pieces of [0, n) of `piece` items each, handed out as
-  // members come free.
+  // Calls work(begin, end, member) for pieces of [0, n) with `piece` items each. A member takes the
+  // next piece when it is free.
   template <class Work>
   void for_pieces(size_t n, size_t piece, Work&& work) {
     if (n == 0) return;
@@ -46,8 +46,8 @@ class ThreadTeam {
     });
   }
 
-  // The same with pieces that begin large and end with single items, so that members work on long
-  // runs and still finish together.
+  // The same, but pieces become smaller, down to single items. So members work on long runs and
+  // still finish together.
   template <class Work>
   void for_shares(size_t n, Work&& work) {
     if (n == 0) return;
@@ -72,15 +72,15 @@ class ThreadTeam {
     void (*call)(void* context, int member) = nullptr;
     void* context = nullptr;
   };
-  // A number that others wait to see changed: they spin first, then sleep in the kernel. Changing
-  // it is no system call as long as nobody sleeps.
+  // A number whose changes other threads wait for. They spin first, then sleep in the kernel. A
+  // change needs no system call if no thread sleeps.
   class Gate {
    public:
     unsigned value() const noexcept { return value_.load(std::memory_order_acquire); }
     void set(unsigned value) noexcept { value_.store(value, std::memory_order_relaxed); }
     void add(unsigned n) noexcept {  // modulo 2^32
       value_.fetch_add(n);
-      // Either who goes to sleep is counted by now, or it finds the new number.
+      // A thread that goes to sleep is either counted here, or reads the new number.
       if (n_asleep_.load() != 0) value_.notify_all();
     }
     void wait_while(unsigned old) noexcept;
@@ -94,7 +94,7 @@ class ThreadTeam {
 
   std::vector<std::thread> workers_;
   Region region_;
-  Gate generation_;  // grows by one for each region
+  Gate generation_;  // incremented for each region
   Gate n_busy_;      // workers that have not finished the region
   std::atomic<bool> stopping_{false};
 };

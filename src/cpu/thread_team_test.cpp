@@ -58,9 +58,9 @@ TEST(ThreadTeam, SharesCoverTheRangeExactlyOnce) {
   }
 }
 
-// Once its threads have settled, half a second of sleep costs less than 0.1 % of a processor. On a
+// After its threads have settled, half a second of sleep costs less than 0.1 % of a processor. On a
 // busy machine they take longer to settle, so there are several attempts.
-TEST(ThreadTeam, CostsNothingWhenIdle) {
+TEST(ThreadTeam, UsesNoProcessorWhenIdle) {
   ThreadTeam team(4);
   team.run([](int) {});
   double min = 1.0;

@@ -11,7 +11,8 @@
 namespace billow::kernels {
 namespace {
 
-// H x / sqrt(n), H the Hadamard matrix, of each group of 32 values (the last may have 16).
+// Rotates each group of 32 values (the last may have 16): H x / sqrt(n), where H is the Hadamard
+// matrix.
 void rotate(std::span<double> x) {
   for (size_t at = 0; at < x.size(); at += 32) {
     const auto group = x.subspan(at, std::min<size_t>(32, x.size() - at));
@@ -25,15 +26,16 @@ void rotate(std::span<double> x) {
   }
 }
 
-// K and V of one head over some blocks, in an order of blocks that is not that of positions, and
-// the same as plain numbers.
+// K and V of one head in several blocks, and the same values as plain numbers. The order of blocks
+// differs from the order of positions.
 struct Memory {
   Memory(KvType type_, size_t n_positions_, size_t k_len_, size_t v_len_)
       : type(type_), n_positions(n_positions_), k_len(k_len_), v_len(v_len_) {
     const std::vector<float> k = gaussian(n_positions * k_len, 1);
     const std::vector<float> v = gaussian(n_positions * v_len, 2);
     const size_t n_blocks = (n_positions + 63) / 64;
-    // What was never written is large, scales are NaN: no row may be touched by it.
+    // Memory that was never written contains large values and NaN scales, which must not affect a
+    // row.
     bytes.assign(n_blocks * block_bytes() / 2, 0x7FFF);
     for (size_t b = 0; b < n_blocks; ++b) ids.push_back(static_cast<uint32_t>(n_blocks - 1 - b));
     for (size_t p = 0; p < n_positions; ++p) {
@@ -58,7 +60,7 @@ struct Memory {
   std::byte* block(size_t p) {
     return reinterpret_cast<std::byte*>(bytes.data()) + ids[p / 64] * block_bytes();
   }
-  // As kernels/kv_block.h describes the layout.
+  // Reads the layout of kernels/kv_block.h.
   template <class T>
   static T read(const std::byte* base, size_t index) {
     T value;
@@ -88,7 +90,7 @@ struct Memory {
     return read<int8_t>(v, at) * half(scales, d / 32 * 64 + p % 64);
   }
 
-  // Plain softmax attention in double precision.
+  // Computes plain softmax attention in double precision.
   std::vector<double> expected(const float* row, size_t first, size_t last, double scale,
                                double cap) const {
     const std::vector<double> query(row, row + k_len);
@@ -119,8 +121,8 @@ struct Memory {
   std::vector<uint32_t> ids;
 };
 
-// Random queries. For Q8_0, ones that lose nothing when kernels round them as they do keys, so that
-// no result hangs on how a value half-way between two codes is rounded.
+// Returns random queries. For Q8_0, these queries survive the kernels' rounding without loss. So no
+// result depends on how a value halfway between two codes is rounded.
 std::vector<float> queries_for(const Memory& memory, size_t n_rows, unsigned seed) {
   std::vector<float> queries = gaussian(n_rows * memory.k_len, seed);
   for (size_t r = 0; r < n_rows && memory.type == KvType::kQ8_0; ++r) {
@@ -147,7 +149,8 @@ struct Tokens {
 
 constexpr float kScale = 0.2f;
 
-// [tokens][heads][v_len]. With `pieces`, spans are computed in that many calls and merged.
+// Returns [tokens][heads][v_len]. With `n_pieces`, computes spans in that many calls and merges
+// them.
 std::vector<float> run(const KernelTable& table, const Memory& memory,
                        const std::vector<float>& queries, const Tokens& tokens, float cap = 0.0f,
                        size_t n_pieces = 0) {
@@ -201,8 +204,8 @@ bool same_bits(std::span<const float> a, std::span<const float> b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
 }
 
-// One token and many, with windows and without, that begin and end at the edges of blocks and
-// spans.
+// Returns cases with one token and many, with windows and without. They begin and end at the edges
+// of blocks and spans.
 std::vector<Tokens> shapes(size_t n_heads) {
   std::vector<Tokens> shapes = {
       {{0}, {0}, n_heads}, {{0}, {599}, n_heads}, {{256}, {511}, n_heads}, {{255}, {256}, n_heads}};
@@ -216,8 +219,8 @@ std::vector<Tokens> shapes(size_t n_heads) {
 
 class Attention : public EachTable {};
 
-// Queries are rounded to 1/32700 of their length, weights to 1/8191 of the greatest of a block,
-// each to the nearest: of many such errors most cancel.
+// Queries are rounded to 1/32700 of their length, and weights to 1/8191 of the max of a block. Both
+// round to nearest, so that most of these errors cancel.
 void compare(const KernelTable& table, const Memory& memory, const Tokens& tokens, float cap) {
   const std::vector<float> queries = queries_for(memory, tokens.n_rows(), 3);
   const std::vector<float> out = run(table, memory, queries, tokens, cap);
@@ -238,7 +241,7 @@ void compare(const KernelTable& table, const Memory& memory, const Tokens& token
   EXPECT_LT(std::sqrt(squares / static_cast<double>(out.size())), 3e-4);
 }
 
-TEST_P(Attention, EqualsSoftmaxOverWhatEachRowSees) {
+TEST_P(Attention, EqualsSoftmaxOverVisiblePositions) {
   for (const KvType type : {KvType::kInt16, KvType::kQ8_0, KvType::kF32}) {
     for (const auto& [k_len, v_len] : {std::pair<size_t, size_t>{16, 48},
                                        {64, 64},
@@ -248,7 +251,7 @@ TEST_P(Attention, EqualsSoftmaxOverWhatEachRowSees) {
                                        {256, 256}}) {
       const Memory memory(type, 600, k_len, v_len);
       for (const size_t n_heads : {1u, 3u, 7u, 8u, 16u, 40u}) {
-        if (k_len > 128 && n_heads > 7) continue;  // takes long, shows nothing new
+        if (k_len > 128 && n_heads > 7) continue;  // slow, and covered by the other cases
         for (const Tokens& tokens : shapes(n_heads)) {
           compare(*GetParam(), memory, tokens, n_heads == 3 ? 3.0f : 0.0f);
           if (HasFatalFailure()) return;
@@ -258,7 +261,7 @@ TEST_P(Attention, EqualsSoftmaxOverWhatEachRowSees) {
   }
 }
 
-TEST_P(Attention, IsBitwiseIndependentOfNeighboursAndOfWhoComputesWhichSpan) {
+TEST_P(Attention, IsBitwiseIndependentOfNeighboursAndOfSplits) {
   for (const KvType type : {KvType::kInt16, KvType::kQ8_0, KvType::kF32}) {
     for (const size_t len : {32u, 80u}) {
       const Memory memory(type, 900, len, len);
@@ -289,7 +292,7 @@ TEST_P(Attention, IsBitwiseIndependentOfNeighboursAndOfWhoComputesWhichSpan) {
   }
 }
 
-// Scores far apart: weights of 0, and a maximum that comes late.
+// Scores far apart: weights of 0, and a max that comes late.
 TEST_P(Attention, SurvivesScoresFarApart) {
   for (const KvType type : {KvType::kInt16, KvType::kQ8_0, KvType::kF32}) {
     const Memory memory(type, 600, 64, 64);
@@ -301,9 +304,9 @@ TEST_P(Attention, SurvivesScoresFarApart) {
     for (size_t d = 0; d < 64; ++d) EXPECT_NEAR(out[d], expected[d], 2e-3);
   }
 }
-// What is not a number, or too large for a scale, has no code that a sum could run over with; where
-// it is seen, the result says so, and nobody else's changes.
-TEST_P(Attention, SurvivesWhatIsNoNumber) {
+// A value that is not finite, or too large for a scale, has no code, so that sums cannot overflow.
+// The result of a row that sees it is not finite. The results of other rows do not change.
+TEST_P(Attention, SurvivesValuesThatAreNotFinite) {
   constexpr size_t kLen = 64;
   constexpr size_t kAt = 70;  // the position
   for (const KvType type : {KvType::kInt16, KvType::kQ8_0, KvType::kF32}) {

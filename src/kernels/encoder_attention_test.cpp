@@ -1,4 +1,4 @@
-// Attention within a text: every table against formulas in double precision.
+// Attention within a text: compares every table with formulas in double precision.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@ std::vector<const KernelTable*> all_tables() {
   return usable;
 }
 
-// One head of len values among n_heads, of n tokens. Exactly as much memory as is promised.
+// One head of len values among n_heads heads, for n tokens. Allocates exactly the promised memory.
 struct Text {
   Text(size_t n_, size_t len_, size_t n_heads_ = 3)
       : n(n_),
@@ -35,7 +35,8 @@ struct Text {
     const std::unique_ptr<float, decltype(&std::free)> scratch(
         static_cast<float*>(std::aligned_alloc(64, (n_scratch * sizeof(float) + 63) / 64 * 64)),
         &std::free);
-    std::fill_n(scratch.get(), n_scratch, std::nanf(""));  // what is not written is not read
+    // Kernels must not read values that they have not written.
+    std::fill_n(scratch.get(), n_scratch, std::nanf(""));
     table.encoder_attention({.n_tokens = n,
                              .head_len = len,
                              .queries = q.data() + head * len,
@@ -81,7 +82,7 @@ struct Text {
 
 class EncoderAttention : public EachTable {};
 
-TEST_P(EncoderAttention, IsTheWeightedMeanOfValues) {
+TEST_P(EncoderAttention, EqualsTheWeightedMeanOfValues) {
   for (const size_t len : {8u, 24u, 32u, 40u, 64u}) {
     for (const size_t n : {1u, 2u, 7u, 13u, 16u, 17u, 43u, 96u, 131u}) {
       const Text text(n, len);
@@ -101,7 +102,7 @@ TEST_P(EncoderAttention, IsTheWeightedMeanOfValues) {
   }
 }
 
-TEST_P(EncoderAttention, ARowsBitsDoNotDependOnTheRowsBesideIt) {
+TEST_P(EncoderAttention, RowBitsDoNotDependOnOtherRows) {
   for (const size_t n : {5u, 43u, 100u}) {
     const Text text(n, 32, 1);
     const std::vector<float> all = text.attended(*GetParam(), 0, 0, n);
@@ -114,7 +115,7 @@ TEST_P(EncoderAttention, ARowsBitsDoNotDependOnTheRowsBesideIt) {
   }
 }
 
-TEST_P(EncoderAttention, SV_8_WhatIsNoNumberStaysVisible) {
+TEST_P(EncoderAttention, SV_8_NaNStaysVisible) {
   Text text(20, 32, 1);
   text.k[7 * 32 + 3] = std::nanf("");
   text.v[7 * 32 + 3] = std::nanf("");

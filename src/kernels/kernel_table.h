@@ -1,7 +1,7 @@
-// The kernels of one instruction set as a table of function pointers. Pointers, sizes and strides
-// only; no kernel allocates, throws or starts threads. Every table computes the same mathematics;
-// the scalar one is the reference. All results for a row depend on that row alone, never on how
-// many rows, threads or sequences run with it.
+// The kernels of one instruction set as a table of function pointers. Kernels take only pointers,
+// sizes and strides; they do not allocate, throw or start threads. Every table computes the same
+// mathematics; the scalar table is the reference. A row's result depends only on that row, never on
+// how many rows, threads or sequences run with it.
 #pragma once
 
 #include <array>
@@ -23,8 +23,8 @@ inline constexpr size_t padded(size_t k) {
   return (k + kRowPadding - 1) / kRowPadding * kRowPadding;
 }
 
-// Rows of activations, cut into groups of nearly equal size: group g has rows [begin(g), begin(g +
-// 1)).
+// Rows of activations, divided into groups of nearly equal size: group g has rows [begin(g),
+// begin(g + 1)).
 struct RowGroups {
   size_t n_rows = 0;
   size_t n = 0;  // groups
@@ -35,23 +35,23 @@ struct RowGroups {
   }
 };
 
-// What activations are in a form.
+// The values of activations in a layout.
 enum class InputKind : uint8_t {
-  kCodes,  // 8-bit codes with scales: the integer form below
+  kCodes,  // 8-bit codes with scales: the integer layout below
   kF32,
-  kBF16,  // rounded to nearest; weights are multiplied as BF16, too
+  kBF16,  // rounded to nearest; weights are also multiplied as BF16
   kF16,   // scaled by powers of two; products are summed in half precision for 128 of k
 };
 
-// A form of activations that products take. It lies group after group of rows; a group of r rows
-// is, for each 32 of k (padded(k) / 32 times, 0 beyond k), a block of r * block_row_bytes bytes. Up
-// to few_rows rows stand in one group, more in groups of at most group_rows.
+// A layout of activations for products: groups of rows, one after another. A group of r rows has a
+// block of r * block_row_bytes bytes for each 32 of k: padded(k) / 32 blocks, with 0 beyond k. Up
+// to few_rows rows are one group; more rows are divided into groups of at most group_rows.
 struct ActivationLayout {
   InputKind kind;
   size_t few_rows;
   size_t group_rows;
   size_t block_row_bytes;
-  // One group of n_rows rows of k floats, which may lie anywhere.
+  // Quantizes one group of n_rows rows of k floats. Each row may be anywhere in memory.
   void (*quantize)(const float* const* rows, size_t n_rows, size_t k, std::byte* out) noexcept;
 
   RowGroups groups(size_t n_rows) const {
@@ -62,23 +62,23 @@ struct ActivationLayout {
   }
 };
 
-// The block of the integer form, one scale for each 32 values of a row, value = scale * code:
+// The block of the integer layout. 32 values of a row share one scale; value = scale * code.
 //   int8  codes[r][32]
 //   float scales[r]
-//   int32 negative_code_sums[3][r]   of the first 16, the last 16, all 32
-//   float sums[3][r]                 scale * the sum of those codes
+//   int32 negative_code_sums[3][r]   of the first 16 codes, the last 16, all 32
+//   float sums[3][r]                 scale * the sum of these codes
 inline constexpr size_t kActivationGroup = 32;
 inline constexpr size_t kActivationRowBytes = kActivationGroup + size_t{7} * 4;
 
-// 16 or fewer rows of weights into one strip of the packed form (quant/packing.h). Float types need
-// no scratch.
+// Packs 1 to 16 rows of weights into one strip of the packed form (quant/packing.h). Float types
+// need no scratch memory.
 struct PackArgs {
   const std::byte* weight = nullptr;  // [n_rows][k] in groups of the type
   size_t row_bytes = 0;
-  size_t n_rows = 0;  // 1 to 16; the strip's others become 0
+  size_t n_rows = 0;  // 1 to 16; the other rows of the strip become 0
   size_t k = 0;
   float* scales = nullptr;   // scratch: [16][padded(k) / 16]
-  float* offsets = nullptr;  // scratch: the same
+  float* offsets = nullptr;  // scratch: the same shape
   std::byte* out = nullptr;  // Packing::strip_bytes(k) bytes, aligned to 64
 };
 
@@ -91,72 +91,72 @@ struct GemmArgs {
   size_t m = 0;  // input rows
   size_t k = 0;
   const std::byte* input = nullptr;  // the rows in the type's ActivationLayout
-  // Where rows stand in several groups: which of them are computed.
+  // The groups to compute, if the rows are in several groups.
   size_t group_begin = 0;
   size_t group_end = 1;
-  float* out =
-      nullptr;  // [m] rows, out_stride floats apart, written at columns n_begin .. n_end - 1
+  // [m] rows, out_stride floats apart; columns n_begin .. n_end - 1 are written.
+  float* out = nullptr;
   size_t out_stride = 0;
   const float* bias = nullptr;  // [n_end], or null for 0
-  size_t prefetch_bytes = 0;    // how far ahead the strips are asked for; 0: not at all
+  size_t prefetch_bytes = 0;    // prefetch distance for the strips; 0: no prefetch
 };
 
-// What there is for a weight format; all null for one that is not computed with.
+// The kernels for a weight format; all null for an unsupported format.
 struct TypeKernels {
   const ActivationLayout* input;
   void (*pack_strip)(const PackArgs&) noexcept;
   void (*gemm)(const GemmArgs&) noexcept;
 };
 
-// One position of one KV head, to be written into a block.
+// The arguments to write one position of one KV head into a block.
 struct StoreKvArgs {
   KvType type = KvType::kInt16;
   const float* k = nullptr;  // k_len floats
   const float* v = nullptr;
   size_t k_len = 0;  // multiples of 16
   size_t v_len = 0;
-  size_t within = 0;             // the position in the block, below 64
-  std::byte* k_block = nullptr;  // the head's parts of the block
+  size_t within = 0;             // the position within the block, below 64
+  std::byte* k_block = nullptr;  // the head's part of the block
   std::byte* v_block = nullptr;
 };
 
-// Attention is defined over spans: 256 positions each, counted from position 0. A span gives a
-// partial result (greatest score, sum of weights, weighted sum of values) from a fresh start;
-// partial results are merged in order of the spans. So who computes which span, and together with
-// which other rows, changes no bit of a result.
+// Attention is defined over spans: 256 positions each, counted from position 0. Each span gives a
+// separate partial result: max score, sum of weights, weighted sum of values. Partial results are
+// merged in order of the spans. So it does not matter which call computes which span, or with which
+// other rows: every bit of a result stays the same.
 inline constexpr size_t kSpanPositions = 256;
 
-// Query rows of one sequence against one KV head: n_heads neighbouring query heads of n_tokens
-// tokens. Token t sees positions first[t] .. last[t].
+// Query rows of one sequence with one KV head: n_heads adjacent query heads of n_tokens tokens.
+// Token t sees positions first[t] .. last[t].
 struct AttentionArgs {
   KvType type = KvType::kInt16;
   size_t n_tokens = 0;
   size_t n_heads = 0;  // n_tokens * n_heads is at most kMaxAttentionRows
-  const float* queries =
-      nullptr;  // head h of token t: k_len floats at t * query_stride + h * k_len
+  // Head h of token t: k_len floats at t * query_stride + h * k_len.
+  const float* queries = nullptr;
   size_t query_stride = 0;
-  float* outputs = nullptr;  // likewise, of v_len floats
+  float* outputs = nullptr;  // the same layout, with v_len floats
   size_t output_stride = 0;
   const uint32_t* first = nullptr;      // [n_tokens]
   const uint32_t* last = nullptr;       // [n_tokens], inclusive
   const std::byte* base = nullptr;      // the pool's blocks
   const uint32_t* block_ids = nullptr;  // [position / 64]
   size_t block_bytes = 0;
-  size_t k_offset = 0;  // of this layer's and head's K in a block, bytes
+  size_t k_offset = 0;  // offset in bytes of the K of this layer and head in a block
   size_t v_offset = 0;
   size_t k_len = 0;  // multiples of 16
   size_t v_len = 0;
-  float scale = 1.0f;    // of the dot products
-  float softcap = 0.0f;  // score = softcap * tanh(score / softcap); 0 = none
-  // A score that each head adds to the softmax without a value (gpt-oss), or null. [n_heads]
+  float scale = 1.0f;    // multiplies the dot products
+  float softcap = 0.0f;  // score = softcap * tanh(score / softcap); 0: none
+  // [n_heads] a score that each head adds to the softmax without a value (gpt-oss), or null.
   const float* sinks = nullptr;
   // ALiBi (Press et al., arXiv 2108.12409), or null: head h adds slopes[h] * (key's position -
   // positions[t]) to each score. Not together with a softcap.
   const float* slopes = nullptr;        // [n_heads]
-  const uint32_t* positions = nullptr;  // [n_tokens], of the queries
-  size_t span_begin = 0;                // the spans to compute, or to merge
+  const uint32_t* positions = nullptr;  // [n_tokens], positions of the queries
+  size_t span_begin = 0;                // the spans to compute or to merge
   size_t span_end = 0;
-  float* partials = nullptr;  // [spans][rows][partial_floats(v_len)]; null: outputs are written
+  float* partials = nullptr;  // [spans][rows][partial_floats(v_len)]; null: writes outputs instead
   float* scratch = nullptr;   // attention_scratch_floats() floats, aligned to 64 bytes
 };
 inline constexpr size_t kMaxAttentionRows = 112;
@@ -165,24 +165,24 @@ inline constexpr size_t attention_scratch_floats(size_t n_rows, size_t k_len, si
   return n_rows * (k_len + 2 * partial_floats(v_len)) + size_t{16} * kBlockPositions;
 }
 
-// Attention of the tokens of one text to all of them, for one head, in 32-bit floats; what encoders
-// compute. Only queries [query_begin, query_end) are computed.
+// Attention of encoders: the tokens of one text see all tokens of the text. One head, in 32-bit
+// floats. Only queries [query_begin, query_end) are computed.
 struct EncoderAttentionArgs {
   size_t n_tokens = 0;
   size_t head_len = 0;  // any multiple of 8
-  // The head's values of token 0; those of the next token lie a stride of floats behind.
+  // The head's values of token 0. The next token's values are `stride` floats further.
   const float* queries = nullptr;
   const float* keys = nullptr;
   const float* values = nullptr;
   float* outputs = nullptr;
-  size_t stride = 0;  // of all four
+  size_t stride = 0;  // of queries, keys, values and outputs
   size_t query_begin = 0;
   size_t query_end = 0;
-  float scale = 1.0f;        // of the dot products; positive
+  float scale = 1.0f;        // multiplies the dot products; positive
   float* scratch = nullptr;  // encoder_attention_scratch_floats() floats, aligned to 64 bytes
 };
-inline constexpr size_t kTextPanel = 16;                // keys, or values of a head, side by side
-inline constexpr size_t kMaxEncoderAttentionRows = 12;  // queries that run side by side
+inline constexpr size_t kTextPanel = 16;                // adjacent keys, or values of a head
+inline constexpr size_t kMaxEncoderAttentionRows = 12;  // queries that are computed together
 inline constexpr size_t encoder_attention_scratch_floats(size_t n_tokens, size_t head_len) {
   const size_t n = (n_tokens + kTextPanel - 1) / kTextPanel * kTextPanel;
   const size_t len = (head_len + kTextPanel - 1) / kTextPanel * kTextPanel;
@@ -190,9 +190,9 @@ inline constexpr size_t encoder_attention_scratch_floats(size_t n_tokens, size_t
 }
 
 // A low-rank addition to one row of a product: out[i] += sum over j of h[j] * b[i][j], in order of
-// j. Outputs stand in blocks of kLowRankBlock: for each block, `rank` rows of that many values.
-// Rows of codes have a scale each, floats behind all rows of the block. The last block is filled up
-// with 0.
+// j. Outputs are in blocks of kLowRankBlock. Each block has `rank` rows of that many values. Each
+// row of codes has a scale; the scales are floats after all rows of the block. The last block is
+// padded with 0.
 inline constexpr size_t kLowRankBlock = 64;
 enum class LowRankValues : uint8_t { kFloats, kHalves, kCodes };  // F32, F16, int8
 struct LowRankArgs {
@@ -222,16 +222,17 @@ using TypeTable = std::array<TypeKernels, 43>;  // by quant::Type
 struct KernelTable {
   std::string_view name;
   bool (*supported)(const cpu::Features&) noexcept;
-  // Whether it is chosen unasked: supported, and no slower there than the tables after it.
+  // Whether select_table() chooses this table by default: it is supported, and no slower than later
+  // tables.
   bool (*preferred)(const cpu::Features&) noexcept;
-  bool is_for_encoders;  // slow where only a few rows are evaluated, so chosen for encoders only
+  bool is_for_encoders;  // slow for few rows, so chosen only for encoders
 
   TypeTable types;
   const TypeKernels& of(quant::Type type) const { return types[static_cast<size_t>(type)]; }
 
   // out[i] = x[i] / sqrt(mean(x^2) + eps) * weight[i]. `out` may be `x`.
   void (*rms_norm)(const float* x, const float* weight, size_t n, float eps, float* out) noexcept;
-  // out = (y - mean(y)) / sqrt(variance(y) + eps) * weight + bias, of y = x + residual, or x where
+  // out = (y - mean(y)) / sqrt(variance(y) + eps) * weight + bias, where y = x + residual, or x if
   // residual is null. `out` may be `x` or `residual`.
   void (*layer_norm)(const float* x, const float* residual, const float* weight, const float* bias,
                      size_t n, float eps, float* out) noexcept;
@@ -255,29 +256,29 @@ struct KernelTable {
   // x[i] = softcap * tanh(x[i] / softcap)
   void (*softcap)(float* x, size_t n, float softcap) noexcept;
   void (*store_kv)(const StoreKvArgs&) noexcept;
-  // The spans [span_begin, span_end) of the rows: their partial results where args.partials is
-  // given, else the outputs, which then need all spans that a row sees.
+  // Computes spans [span_begin, span_end) of the rows. Writes partial results if args.partials is
+  // set. Otherwise writes outputs, which requires all spans that a row sees.
   void (*attention)(const AttentionArgs&) noexcept;
-  // The outputs from all partial results: [span_begin, span_end) in args.partials.
+  // Merges the partial results in args.partials, spans [span_begin, span_end), into outputs.
   void (*merge_attention)(const AttentionArgs&) noexcept;
-  // Rows that attention takes at once: fewer use the processor less well.
+  // Rows per call that use the processor well; fewer rows use it less well.
   size_t attention_rows;
   void (*encoder_attention)(const EncoderAttentionArgs&) noexcept;
   const StateKernels* states;
 };
 
-// The tables of this build, best first; scalar is the last.
+// Returns the tables of this build, best first; scalar is the last.
 std::span<const KernelTable* const> tables() noexcept;
 
-// What a model evaluates: sequences that are written, often a row at a time, or whole texts.
+// The work of a model: sequences that are generated, often one row at a time, or whole texts.
 enum class Work : uint8_t { kSequences, kEncoder };
 
-// The first table that is preferred on this processor for the work, or the one that `forced` names
-// (as given by BILLOW_ISA; empty: none). An unknown or unsupported name is an Error that lists the
-// names.
+// Returns the first table that is preferred on this processor for the work, or the table named
+// `forced` (from BILLOW_ISA; empty: none). Throws Error listing all names if the name is unknown or
+// unsupported.
 const KernelTable& select_table(std::string_view forced, Work work = Work::kSequences);
 
-// select_table with the value of the environment variable BILLOW_ISA.
+// Calls select_table() with the value of the environment variable BILLOW_ISA.
 const KernelTable& select_table(Work work = Work::kSequences);
 
 }  // namespace billow::kernels

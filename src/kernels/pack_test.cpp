@@ -1,4 +1,4 @@
-// What pack_strip writes, read as quant/packing.h describes it.
+// Reads the output of pack_strip by the description in quant/packing.h.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -10,7 +10,7 @@
 namespace billow::kernels {
 namespace {
 
-// A strip of the packed form, one weight at a time.
+// Reads a strip of the packed form, one weight at a time.
 class StripReader {
  public:
   StripReader(const quant::Packing& packing, const std::vector<std::byte>& strip)
@@ -88,7 +88,7 @@ class StripReader {
 
 class Pack : public testing::TestWithParam<const KernelTable*> {};
 
-TEST_P(Pack, StripHoldsTheDecodedWeightsAndZeroBeyondThem) {
+TEST_P(Pack, StripHoldsTheDecodedWeightsAndZeroPadding) {
   for (const quant::TypeRow& type : quant::types()) {
     if (!type.integer) continue;
     const size_t k = type.group_len == 32 ? 96 : 3 * type.group_len;

@@ -1,4 +1,4 @@
-// The packed form and the products with it, for every weight format.
+// The packed form and products with it, for every weight format.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -49,25 +49,25 @@ class PackedMatrix {
   std::unique_ptr<std::byte, Free> bytes_;
 };
 
-// Rows of activations, and their integer form as `table` wants it grouped.
+// Rows of activations, and their layout for a product.
 struct Inputs {
   Inputs(size_t m_, size_t k_, unsigned seed, size_t misalignment = 0)
       : m(m_), k(k_), shift(misalignment), values(gaussian(m_ * k_ + shift, seed)) {}
   const float* row(size_t i) const { return values.data() + shift + i * k; }
 
-  // Rows [begin, begin + n).
-  std::vector<std::byte> in(const ActivationLayout& form, size_t begin, size_t n) const {
-    std::vector<std::byte> bytes(form.bytes(n, k));
-    const RowGroups groups = form.groups(n);
+  // Returns rows [begin, begin + n) in `layout`.
+  std::vector<std::byte> in(const ActivationLayout& layout, size_t begin, size_t n) const {
+    std::vector<std::byte> bytes(layout.bytes(n, k));
+    const RowGroups groups = layout.groups(n);
     for (size_t g = 0; g < groups.n; ++g) {
       const size_t first = groups.begin(g);
       std::vector<const float*> rows;
       for (size_t i = first; i < groups.begin(g + 1); ++i) rows.push_back(row(begin + i));
-      form.quantize(rows.data(), rows.size(), k, bytes.data() + form.bytes(first, k));
+      layout.quantize(rows.data(), rows.size(), k, bytes.data() + layout.bytes(first, k));
     }
     return bytes;
   }
-  // Row i as a table's products with a type see it.
+  // Returns row i as the products of a table and a type read it.
   std::vector<double> seen(const KernelTable& table, quant::Type type, size_t i) const {
     const InputKind kind = table.of(type).input->kind;
     const std::vector<std::byte> codes = in(*scalar().of(quant::Type::kQ8_0).input, i, 1);
@@ -122,9 +122,9 @@ std::vector<const KernelTable*> all_tables() {
   return usable;
 }
 
-// How far products may be from exact ones of the weights and inputs that they see, relative to the
-// sum of absolute terms: the rounding of K-quants' scales to f16, and of sums. A weight between two
-// BF16 may be rounded to the other one.
+// Returns the max error of products, relative to the sum of absolute terms. The exact products use
+// the same weights and inputs as the kernels. Errors come from rounding K-quants' scales to f16,
+// and from sums. A weight halfway between two BF16 may be rounded to the other one.
 double tolerance(const KernelTable& table, quant::Type type) {
   const InputKind kind = table.of(type).input->kind;
   if (kind == InputKind::kF16 || kind == InputKind::kCodes)
@@ -132,11 +132,12 @@ double tolerance(const KernelTable& table, quant::Type type) {
   return quant::row(type).integer ? 2.5e-3 : 1e-6;
 }
 
-// How far the products of a table and of scalar may be apart with gaussian weights and inputs.
+// Returns the max distance between the products of a table and of scalar, for gaussian weights and
+// inputs.
 double distance(const KernelTable& table, quant::Type type, size_t k) {
   const InputKind kind = table.of(type).input->kind;
   const auto terms = static_cast<double>(k);
-  // Scalar's inputs are codes then.
+  // Scalar's inputs are codes in this case.
   if (quant::row(type).integer && kind != InputKind::kCodes) return 0.04 * std::sqrt(terms) + 0.03;
   if (kind == InputKind::kBF16) return 0.01 * std::sqrt(terms) + 0.03;
   if (kind == InputKind::kF16) return 0.01 * std::sqrt(terms) + 0.03;
@@ -151,14 +152,15 @@ void expect_same_bytes(const std::vector<float>& found, const std::vector<float>
 
 class Products : public EachTable {};
 
-// What a table's products make of a weight of a file.
+// Returns a file's weight as the products of a table use it.
 float seen_weight(const KernelTable& table, quant::Type type, float w) {
   const bool rounded = table.of(type).input->kind == InputKind::kBF16;
   return rounded ? quant::bf16_to_f32(quant::f32_to_bf16(w)) : w;
 }
 
-// Bytes and all: whoever packs, whoever multiplies. F16 that is multiplied as BF16 is packed as it.
-TEST_P(Products, FormIsThatOfTheScalarTable) {
+// All tables pack the same bytes, so that any table can multiply them. F16 that is multiplied as
+// BF16 is packed as BF16.
+TEST_P(Products, PackedFormEqualsThatOfScalar) {
   for (const quant::TypeRow& row : quant::types()) {
     for (const size_t k : widths(row)) {
       const std::vector<std::byte> rows = encoded_rows(row.type, 21, k, 1);
@@ -177,8 +179,8 @@ TEST_P(Products, FormIsThatOfTheScalarTable) {
   }
 }
 
-// Against double arithmetic on the weights and inputs as the products see them.
-TEST_P(Products, ProductsAreThoseOfTheDecodedWeights) {
+// Compares with double arithmetic on the weights and inputs that the products use.
+TEST_P(Products, EqualProductsOfTheDecodedWeights) {
   for (const quant::TypeRow& row : quant::types()) {
     for (const size_t k : widths(row)) {
       const std::vector<std::byte> rows = encoded_rows(row.type, 37, k, 2);
@@ -187,7 +189,7 @@ TEST_P(Products, ProductsAreThoseOfTheDecodedWeights) {
       std::vector<std::vector<double>> x;
       for (size_t j = 0; j < inputs.m; ++j) x.push_back(inputs.seen(*GetParam(), row.type, j));
       std::vector<double> sums;   // [input row][weight row]
-      std::vector<double> sizes;  // the same of magnitudes
+      std::vector<double> sizes;  // the same, with magnitudes
       std::vector<float> w(37 * k);
       for (size_t n = 0; n < 37; ++n)
         row.decode(rows.data() + n * quant::row_bytes(row.type, k), k, &w[n * k]);
@@ -217,8 +219,8 @@ TEST_P(Products, ProductsAreThoseOfTheDecodedWeights) {
   }
 }
 
-// Integer sums are exact, so tables differ by the rounding of float sums only, whatever the number
-// of rows, the widths and the addresses.
+// Integer sums are exact, so tables differ only by the rounding of float sums, for any number of
+// rows, width and address.
 TEST_P(Products, AgreesWithScalarForEveryTypeAndShape) {
   for (const quant::TypeRow& row : quant::types()) {
     for (const size_t k : widths(row)) {
@@ -227,7 +229,7 @@ TEST_P(Products, AgreesWithScalarForEveryTypeAndShape) {
         const PackedMatrix reference(scalar(), row.type, n, k, rows);
         const PackedMatrix matrix(*GetParam(), row.type, n, k, rows);
         for (const size_t m : {1u, 2u, 3u, 8u, 9u, 16u, 17u, 64u}) {
-          if (m == 64 && (n != 50 || k != widths(row).back())) continue;  // takes long
+          if (m == 64 && (n != 50 || k != widths(row).back())) continue;  // slow
           const Inputs inputs(m, k, 9, m % 3);
           const std::vector<float> expected =
               multiply(scalar(), row.type, reference, inputs, 0, m, n, 0, n);
@@ -245,9 +247,9 @@ TEST_P(Products, AgreesWithScalarForEveryTypeAndShape) {
   }
 }
 
-// A row's results do not depend on the rows beside it nor on how the outputs are shared out:
-// sequences rely on it.
-TEST_P(Products, IsBitwiseIndependentOfItsNeighbours) {
+// A row's result depends neither on other rows nor on how outputs are divided. Sequences rely on
+// this.
+TEST_P(Products, AreBitwiseIndependentOfNeighbours) {
   for (const quant::TypeRow& row : quant::types()) {
     const size_t k = widths(row).back();
     const PackedMatrix matrix(*GetParam(), row.type, 50, k, encoded_rows(row.type, 50, k, 4));
@@ -271,7 +273,7 @@ TEST_P(Products, IsBitwiseIndependentOfItsNeighbours) {
             multiply(*GetParam(), row.type, matrix, inputs, 0, m, 50, cut, 50);
         for (size_t i = 0; i < out.size(); ++i) {
           if (i % 50 < cut) continue;
-          EXPECT_EQ(out[i], -1.0f) << "written beyond what was asked for";
+          EXPECT_EQ(out[i], -1.0f) << "written outside the range";
           out[i] = rest[i];
         }
         expect_same_bytes(out, {alone.begin(), alone.begin() + static_cast<long>(m * 50)},
@@ -282,7 +284,7 @@ TEST_P(Products, IsBitwiseIndependentOfItsNeighbours) {
 }
 
 // A wide batch over several slabs of k.
-TEST_P(Products, IsTheSameForHundredsOfRows) {
+TEST_P(Products, AreTheSameForHundredsOfRows) {
   for (const quant::Type type : {quant::Type::kQ4_1, quant::Type::kQ6_K, quant::Type::kQ8_0,
                                  quant::Type::kF16, quant::Type::kBF16}) {
     constexpr size_t kWidth = 2304;
@@ -299,9 +301,9 @@ TEST_P(Products, IsTheSameForHundredsOfRows) {
   }
 }
 
-// Products of floats keep their precision whatever the size of the inputs, and where single inputs
-// are far larger than the others, as those of real models are.
-TEST_P(Products, FloatsOfAnySizeKeepTheirPrecision) {
+// Products of floats keep their precision for any size of the inputs. The same is true if single
+// inputs are far larger than the others, as in real models.
+TEST_P(Products, KeepPrecisionForFloatsOfAnySize) {
   constexpr size_t kWidth = 579;
   for (const quant::Type type : {quant::Type::kF32, quant::Type::kF16, quant::Type::kBF16}) {
     const std::vector<std::byte> rows = encoded_rows(type, 16, kWidth, 12);
@@ -324,8 +326,8 @@ TEST_P(Products, FloatsOfAnySizeKeepTheirPrecision) {
             sum += term;
             terms += std::abs(term);
           }
-          // After an outlier every addition rounds relative to it: in half precision up to 29 of
-          // them, each by at most 2.5e-4.
+          // After an outlier, every addition rounds relative to it. In half precision these are up
+          // to 29 additions, each with an error of at most 2.5e-4.
           const bool rounds = outlier > 1.0f && GetParam()->of(type).input->kind == InputKind::kF16;
           const double near = tolerance(*GetParam(), type) + (rounds ? 5e-3 : 1e-5);
           EXPECT_NEAR(out[n], sum, near * terms)
@@ -336,7 +338,7 @@ TEST_P(Products, FloatsOfAnySizeKeepTheirPrecision) {
   }
 }
 
-// A value that is not finite spoils its row and no other.
+// A value that is not finite affects only its own row.
 TEST_P(Products, BrokenInputsStayInTheirRow) {
   constexpr size_t kWidth = 256;
   for (const quant::TypeRow& row : quant::types()) {
@@ -361,7 +363,7 @@ TEST_P(Products, BrokenInputsStayInTheirRow) {
   }
 }
 
-// Scales far below the range of f16 keep their precision by the row's factor.
+// Scales far below the range of f16 keep their precision because of the row's factor.
 TEST_P(Products, KeepsTinyScales) {
   const size_t k = 256;
   std::vector<float> values = gaussian(16 * k, 6);
@@ -387,8 +389,8 @@ TEST_P(Products, KeepsTinyScales) {
   }
 }
 
-// Sums of codes are exact, so other instructions for them change no bit of a result.
-TEST_P(Products, IntegerOverlaysGiveTheBitsOfTheirBase) {
+// Sums of codes are exact, so other instructions give the same bits.
+TEST_P(Products, IntegerOverlaysEqualTheirBaseBitwise) {
   const std::string name(GetParam()->name);
   const KernelTable* base = nullptr;
   for (const KernelTable* table : tables()) {
@@ -396,7 +398,7 @@ TEST_P(Products, IntegerOverlaysGiveTheBitsOfTheirBase) {
     if (name == "amx" && table->name == "avx512") base = table;
     if (name == "amx_emulated" && table->name == "scalar") base = table;
   }
-  if (base == nullptr) return;  // no overlay of integer products
+  if (base == nullptr) return;  // not an overlay of integer products
   for (const quant::TypeRow& row : quant::types()) {
     if (!row.integer) continue;
     const size_t k = widths(row).back();

@@ -17,7 +17,7 @@ std::vector<const KernelTable*> all_tables() {
   return usable;
 }
 
-// Every table against formulas in double precision, over lengths that leave every kind of tail.
+// Compares every table with formulas in double precision, for lengths with every kind of tail.
 class Rows : public EachTable {};
 
 const size_t kLengths[] = {1, 7, 8, 15, 16, 17, 33, 64, 576};
@@ -39,8 +39,8 @@ TEST_P(Rows, NormsByTheRootMeanSquare) {
   }
 }
 
-// Every block and tail of outputs, of all kinds of values. A row's sums do not depend on what
-// stands behind it.
+// Covers every block and tail of outputs, for all kinds of values. A row's sums do not depend on
+// the memory after it.
 TEST_P(Rows, AddsLowRankProducts) {
   for (const LowRankValues kind :
        {LowRankValues::kFloats, LowRankValues::kHalves, LowRankValues::kCodes}) {
@@ -100,7 +100,7 @@ TEST_P(Rows, GatesBySiluAndGelu) {
   for (const size_t n : kLengths) {
     std::vector<float> gate = gaussian(n, 3);
     for (size_t i = 0; i < n; ++i)
-      gate[i] *= 1.0f + static_cast<float>(i % 7) * 8.0f;  // far tails, too
+      gate[i] *= 1.0f + static_cast<float>(i % 7) * 8.0f;  // also far tails
     const std::vector<float> up = gaussian(n, 4);
     std::vector<float> silu = gate;
     std::vector<float> gelu = gate;
@@ -163,7 +163,7 @@ TEST_P(Rows, ActivatesByTheNormalDistribution) {
   EXPECT_TRUE(std::isnan(broken[1]));
 }
 
-TEST_P(Rows, CapsSoftly) {
+TEST_P(Rows, AppliesSoftcap) {
   std::vector<float> x = gaussian(77, 5);
   for (float& value : x) value *= 60.0f;
   std::vector<float> capped = x;
@@ -195,13 +195,13 @@ TEST_P(Rows, RotatesBothKindsOfPairs) {
   }
 }
 
-// The integer form, read back.
+// Reads the integer layout of activations.
 struct Quantized {
-  Quantized(const ActivationLayout& form, const std::vector<float>& x, size_t n_rows, size_t k) {
-    bytes.resize(form.bytes(n_rows, k));
+  Quantized(const ActivationLayout& layout, const std::vector<float>& x, size_t n_rows, size_t k) {
+    bytes.resize(layout.bytes(n_rows, k));
     std::vector<const float*> rows(n_rows);
     for (size_t i = 0; i < n_rows; ++i) rows[i] = x.data() + i * k;
-    form.quantize(rows.data(), n_rows, k, bytes.data());
+    layout.quantize(rows.data(), n_rows, k, bytes.data());
   }
   template <class T>
   T at(size_t offset) const {
@@ -213,13 +213,13 @@ struct Quantized {
 };
 
 TEST_P(Rows, QuantisesWithinHalfAStep) {
-  const ActivationLayout& form = *GetParam()->of(quant::Type::kQ8_0).input;
-  if (form.kind != InputKind::kCodes) GTEST_SKIP() << GetParam()->name << " takes no codes";
+  const ActivationLayout& layout = *GetParam()->of(quant::Type::kQ8_0).input;
+  if (layout.kind != InputKind::kCodes) GTEST_SKIP() << GetParam()->name << " takes no codes";
   for (const size_t n_rows : {1u, 3u, 4u}) {
     for (const size_t k : {32u, 70u, 576u}) {
       std::vector<float> x = gaussian(n_rows * k, 8);
       std::fill(x.begin(), x.begin() + 32, 0.0f);
-      const Quantized found(form, x, n_rows, k);
+      const Quantized found(layout, x, n_rows, k);
       for (size_t i = 0; i < padded(k) * n_rows; i += 32) {
         const size_t row = i / 32 % n_rows;
         const size_t first = i / 32 / n_rows * 32;  // of k
@@ -244,14 +244,14 @@ TEST_P(Rows, QuantisesWithinHalfAStep) {
   }
 }
 
-TEST_P(Rows, QuantisesBrokenValuesToNanWithoutHarm) {
-  const ActivationLayout& form = *GetParam()->of(quant::Type::kQ8_0).input;
-  if (form.kind != InputKind::kCodes) GTEST_SKIP() << GetParam()->name << " takes no codes";
+TEST_P(Rows, QuantisesValuesThatAreNotFiniteToNan) {
+  const ActivationLayout& layout = *GetParam()->of(quant::Type::kQ8_0).input;
+  if (layout.kind != InputKind::kCodes) GTEST_SKIP() << GetParam()->name << " takes no codes";
   for (const float bad :
        {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
     std::vector<float> x = gaussian(64, 9);
     x[40] = bad;
-    const Quantized found(form, x, 1, 64);
+    const Quantized found(layout, x, 1, 64);
     EXPECT_FALSE(std::isnan(found.at<float>(32)));
     EXPECT_TRUE(std::isnan(found.at<float>(kActivationRowBytes + 32)));
   }

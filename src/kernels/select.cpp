@@ -21,7 +21,7 @@ struct Row {
   bool is_for_encoders = false;
 };
 
-// Every processor with tiles rounds to BF16, too.
+// Every processor with tiles also rounds to BF16.
 bool has_tiles(const Features& f) noexcept {
   return f.avx512_vnni && f.avx512_bf16 && f.amx_int8 && f.amx_bf16;
 }

@@ -11,7 +11,7 @@
 namespace billow::kernels {
 namespace {
 
-TEST(SelectTable, ForcesTheNamedTableOrSaysWhyNot) {
+TEST(SelectTable, ForcesTheNamedTableOrThrows) {
   for (const KernelTable* table : tables()) {
     if (table->supported(cpu::features())) {
       EXPECT_EQ(&select_table(table->name), table);
@@ -28,7 +28,7 @@ TEST(SelectTable, ForcesTheNamedTableOrSaysWhyNot) {
   }
 }
 
-TEST(SelectTable, TakesTheBestThatTheProcessorHas) {
+TEST(SelectTable, TakesTheBestTableOfTheProcessor) {
   for (const Work work : {Work::kSequences, Work::kEncoder}) {
     const KernelTable& chosen = select_table("", work);
     for (const KernelTable* table : tables()) {
@@ -42,10 +42,10 @@ TEST(SelectTable, TakesTheBestThatTheProcessorHas) {
   }
 }
 
-// One test a table, so that it says which ones this machine could not run.
+// One test for each table, so that skips show the tables that this machine cannot run.
 class Forced : public EachTable {};
 
-TEST_P(Forced, ByTheEnvironmentIsTheTableInUse) {
+TEST_P(Forced, EnvironmentSelectsTheTable) {
   const KernelTable& table = *GetParam();
   const char* before = std::getenv("BILLOW_ISA");
   const std::string kept = before ? before : "";
@@ -58,13 +58,13 @@ TEST_P(Forced, ByTheEnvironmentIsTheTableInUse) {
   if (before == nullptr) ::unsetenv("BILLOW_ISA");
   if (before != nullptr) ::setenv("BILLOW_ISA", kept.c_str(), 1);
   if (!table.supported(cpu::features())) {
-    GTEST_SKIP() << "this processor has no " << table.name << "; refused, as it should be";
+    GTEST_SKIP() << "this processor has no " << table.name << "; refused, as expected";
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(Isa, Forced, testing::ValuesIn(tables()), table_name);
 
-TEST(SelectTable, NamesAreThoseOfTheDocuments) {
+TEST(SelectTable, NamesEqualThoseInTheDocuments) {
   std::vector<std::string_view> names;
   for (const KernelTable* table : tables()) names.push_back(table->name);
   EXPECT_EQ(names, (std::vector<std::string_view>{"amx_bf16", "amx", "avx512_fp16", "avx512_bf16",

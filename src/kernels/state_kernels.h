@@ -1,20 +1,20 @@
-// Kernels of recurrent layers: how a state goes on by each row, and what the row reads of it. Rows
-// are taken one after the other, so a result does not depend on how rows are cut into calls. All
-// states are 32-bit floats. Pointers, sizes and strides only, as in kernel_table.h.
+// Kernels of recurrent layers: each row updates a state and reads from it. Rows are processed in
+// order, so a result does not depend on how calls divide the rows. All states are 32-bit floats.
+// Kernels take only pointers, sizes and strides, as in kernel_table.h.
 #pragma once
 
 #include <cstddef>
 
 namespace billow::kernels {
 
-// Values, or channels, that a kernel takes side by side.
+// Values, or channels, that a kernel processes together.
 inline constexpr size_t kStatePanel = 16;
-// Positions that a convolution sees, itself included.
+// Max positions that a convolution sees, including its own.
 inline constexpr size_t kMaxConvTaps = 8;
-// Values that a channel's state of a selective scan has.
+// Max values in a channel's state of a selective scan.
 inline constexpr size_t kMaxScanStates = 256;
 
-// A matrix S of keys and values. A call takes a panel of 16 values. With each row
+// A matrix S of keys and values. A call processes a panel of 16 values. For each row
 //   S := decay S;  u := gain (value - [corrects] key' S);  S := S + key u';  out := query' S.
 // With `corrects` this is the gated delta rule (Yang, Kautz and Hatamizadeh, arXiv 2412.06464),
 // without it the state space duality of Mamba 2 (Dao and Gu, arXiv 2405.21060).
@@ -22,14 +22,14 @@ struct LinearStateArgs {
   float* state = nullptr;  // [n_keys][16]
   size_t n_keys = 0;       // a multiple of 4
   size_t n_rows = 0;
-  // Of row i at i times the stride.
+  // Row i is at i * its stride.
   const float* keys = nullptr;  // [n_keys]
   size_t key_stride = 0;
   const float* queries = nullptr;  // [n_keys]
   size_t query_stride = 0;
   const float* values = nullptr;  // [16]
   size_t value_stride = 0;
-  const float* decays = nullptr;  // one number, or [n_keys] where decay_by_key
+  const float* decays = nullptr;  // one number, or [n_keys] if decay_by_key
   size_t decay_stride = 0;
   const float* gains = nullptr;  // one number
   size_t gain_stride = 0;
@@ -39,14 +39,14 @@ struct LinearStateArgs {
   bool decay_by_key = false;
 };
 
-// The same matrix where what a row takes out of it, and what it puts in for that, are keys of their
-// own (RWKV 7, Peng et al., arXiv 2503.14456). With each row
+// The same matrix, but a row has separate keys for what it removes and what it writes instead (RWKV
+// 7, Peng et al., arXiv 2503.14456). For each row
 //   u := removed' S;  S := decay S + key value' - written u';  out := query' S.
 struct ReplacingStateArgs {
   float* state = nullptr;  // [n_keys][16]
   size_t n_keys = 0;       // a multiple of 4
   size_t n_rows = 0;
-  // Of row i at i * stride, each [n_keys].
+  // Row i is at i * stride; each has [n_keys] values.
   const float* keys = nullptr;
   const float* queries = nullptr;
   const float* decays = nullptr;
@@ -54,11 +54,11 @@ struct ReplacingStateArgs {
   const float* written = nullptr;
   const float* values = nullptr;  // [16]
   size_t stride = 0;
-  float* out = nullptr;  // [16], of row i at i * stride
+  float* out = nullptr;  // [16]; row i is at i * stride
 };
 
-// The selective scan of Mamba (Gu and Dao, arXiv 2312.00752) for 16 channels. With each row, for
-// each channel c and state n,
+// The selective scan of Mamba (Gu and Dao, arXiv 2312.00752) for 16 channels. For each row, channel
+// c and state n,
 //   S[n][c] := exp(step[c] rate[c][n]) S[n][c] + step[c] x[c] in[n];
 //   out[c] := sum of out_weights[n] S[n][c], and skip[c] x[c].
 struct ScanArgs {
@@ -67,7 +67,7 @@ struct ScanArgs {
   size_t n_rows = 0;
   const float* rates = nullptr;  // [16][n_states]
   const float* skips = nullptr;  // [16]
-  // Of row i at i times the stride.
+  // Row i is at i * its stride.
   const float* steps = nullptr;  // [16]
   size_t step_stride = 0;
   const float* x = nullptr;  // [16]
@@ -80,10 +80,10 @@ struct ScanArgs {
   size_t out_stride = 0;
 };
 
-// A causal convolution of each channel by itself: out row i = bias + the sum of weights[c][t] * x
-// row (i - taps + 1 + t), then x * sigmoid(x) where `silu`. Rows before row 0 are in `before`.
+// A causal convolution of each channel: out row i = bias + the sum of weights[c][t] * x row (i -
+// taps + 1 + t). If `silu` is set, then x * sigmoid(x). Rows before row 0 are in `before`.
 struct ConvArgs {
-  const float* x = nullptr;  // row i at i * x_stride
+  const float* x = nullptr;  // row i is at i * x_stride
   size_t x_stride = 0;
   const float* before = nullptr;  // [taps - 1] rows, oldest first; null: all 0
   size_t before_stride = 0;

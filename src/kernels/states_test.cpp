@@ -1,5 +1,5 @@
-// Every table's kernels of recurrent states against formulas in double precision, and rows in one
-// call against rows in several.
+// Compares every table's kernels of recurrent states with formulas in double precision, and rows in
+// one call with rows in several calls.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -108,7 +108,7 @@ TEST_P(States, LinearStatesFollowTheirFormula) {
 TEST_P(States, ReplacingStatesFollowTheirFormula) {
   constexpr size_t kRows = 7;
   for (const size_t n : {size_t{16}, size_t{20}, size_t{64}}) {
-    // Rows stand n + 16 apart, so that what is behind a row of keys is not taken for a part of it.
+    // Rows are n + 16 apart, so that the memory after a row of keys cannot be mistaken for keys.
     const size_t stride = n + kStatePanel;
     const auto rows_of = [&](unsigned seed, float factor) {
       std::vector<float> rows = gaussian(kRows * stride, seed);
@@ -221,7 +221,7 @@ TEST_P(States, ScansFollowTheirFormula) {
   }
 }
 
-TEST_P(States, ConvolutionsSeeTheRowsBefore) {
+TEST_P(States, ConvolutionsSeeEarlierRows) {
   constexpr size_t kRows = 6;
   for (const size_t taps : {size_t{2}, size_t{3}, size_t{4}, kMaxConvTaps}) {
     for (const size_t n : {size_t{1}, size_t{16}, size_t{37}}) {
@@ -260,7 +260,7 @@ TEST_P(States, ConvolutionsSeeTheRowsBefore) {
   }
 }
 
-TEST_P(States, SoftplusIsExactFromEndToEnd) {
+TEST_P(States, SoftplusIsExactOverItsWholeRange) {
   std::vector<float> x;
   for (float value = -100.0f; value < 100.0f; value += 0.37f) x.push_back(value);
   std::vector<float> out = x;

@@ -1,4 +1,4 @@
-// Inputs that the kernel tests share.
+// Shared inputs of the kernel tests.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -16,8 +16,8 @@
 
 namespace billow::kernels {
 
-// Nearly normal numbers: sums of four uniform ones. The library's distribution takes logarithms of
-// long doubles, which was most of the time of some tests.
+// Returns nearly normal numbers: sums of four uniform numbers. The library's distribution computes
+// logarithms of long doubles, which would take most of the time of some tests.
 inline std::vector<float> gaussian(size_t n, unsigned seed) {
   constexpr float kUnit = 1.0f / 65536;
   constexpr float kDeviation = 1.7320508f;  // the variance of the sum is 1/3
@@ -32,8 +32,8 @@ inline std::vector<float> gaussian(size_t n, unsigned seed) {
   return values;
 }
 
-// Rows of gaussian weights in the format of files. The encoders of grids are slow, and slower still
-// with sanitizers: rows of large groups are made of 16 encoded groups, drawn at random.
+// Returns rows of gaussian weights in a file format. The encoders of grids are slow, especially
+// with sanitizers. So rows of large groups consist of 16 encoded groups, drawn at random.
 inline std::vector<std::byte> encoded_rows(quant::Type type, size_t n, size_t k, unsigned seed) {
   constexpr size_t kLargeGroup = 256;
   const quant::TypeRow& row = quant::row(type);
@@ -52,7 +52,8 @@ inline std::vector<std::byte> encoded_rows(quant::Type type, size_t n, size_t k,
 
 inline const KernelTable& scalar() { return *tables().back(); }
 
-// The tables that this machine can run, beside scalar; those that only tests have among them.
+// Returns the tables that this machine can run, except scalar; includes the tables that only tests
+// have.
 inline std::vector<const KernelTable*> fast_tables() {
   std::vector<const KernelTable*> usable;
   for (const KernelTable* table : tables()) {

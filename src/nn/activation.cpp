@@ -9,7 +9,7 @@
 namespace billow::nn {
 namespace {
 
-// Of gpt-oss: what g and |u| are clamped to.
+// gpt-oss clamps g and |u| to this.
 constexpr float kSiluLimit = 7.0f;
 
 float of_xielu(const Xielu& p, float x) {

@@ -14,8 +14,8 @@ enum class Activation : uint8_t {
   kGeluTanh,
   kGeluErf,
   kReluSquared,
-  kXielu,        // without a gate only
-  kClampedSilu,  // gpt-oss; with a gate only
+  kXielu,        // only without a gate
+  kClampedSilu,  // gpt-oss; only with a gate
 };
 
 // xIELU (Huang and Schlag, arXiv 2411.13010): for x > 0, alpha_p x^2 + beta x, else

@@ -13,7 +13,7 @@ using kernels::kBlockPositions;
 using kernels::kMaxAttentionRows;
 using kernels::kSpanPositions;
 
-// Query heads that share a KV head, as many as the kernel takes at once.
+// Query heads that share a KV head, at most as many as the kernel takes in one call.
 struct HeadRange {
   size_t kv_head = 0;
   size_t q_begin = 0;
@@ -31,24 +31,23 @@ std::vector<HeadRange> head_ranges(size_t n_kv_heads, size_t n_sharing) {
   return ranges;
 }
 
-// Neighbouring rows of one sequence against one range of heads: the unit whose spans are shared
-// out. They are counted in the order in which they are merged: those before the gap, then those
-// behind it.
+// Adjacent rows of one sequence with one range of heads. Threads share the spans of a tile. Spans
+// are counted in the order of merging: first the spans before the gap, then the spans after it.
 struct Tile {
   HeadRange heads;
-  size_t begin = 0;  // its rows of the batch
+  size_t begin = 0;  // its first row in the batch
   size_t n = 0;
   size_t n_before = 0;    // spans before the gap, from the first
-  size_t span_begin = 0;  // spans behind it
+  size_t span_begin = 0;  // spans after the gap
   size_t span_end = 0;
-  float* partials = nullptr;  // [spans][rows], where it is cut into several pieces
+  float* partials = nullptr;  // [spans][rows], if the tile is cut into several pieces
   size_t n_pieces = 0;
 
   size_t n_rows() const { return n * heads.n; }
   size_t n_spans() const { return n_before + span_end - span_begin; }
 };
 
-// What a thread does at a time: some spans of a tile.
+// A unit of work: some spans of a tile.
 struct Piece {
   size_t tile = 0;
   size_t begin = 0;
@@ -59,7 +58,7 @@ Gap gap_of(const KvRows& rows, size_t row) {
   return rows.gaps.empty() ? Gap{} : rows.gaps[rows.sequences[row]];
 }
 
-// Behind the gap, if there is one.
+// Returns the first visible position after the gap, if there is a gap.
 size_t first_seen(const KvLayer& layer, const Gap& gap, size_t position) {
   const size_t in_window =
       layer.window != 0 && position + 1 > layer.window ? position + 1 - layer.window : 0;
@@ -72,10 +71,11 @@ size_t spans_before(const KvLayer& layer, const Gap& gap) {
   return (gap.begin + kSpanPositions - 1) / kSpanPositions;
 }
 
-// The tiles of a batch, those of later rows first: in a prompt they are the longest.
+// Returns the tiles of a batch, later rows first, because these have the longest tiles in a prompt.
 std::vector<Tile> tiles_of(const Compute& compute, const KvLayer& layer, const KvRows& rows,
                            size_t n_sharing) {
-  constexpr size_t kTilesPerThread = 8;  // few enough to reuse each block, enough to share out
+  // Few enough to reuse each block, enough to share the work.
+  constexpr size_t kTilesPerThread = 8;
   const std::vector<HeadRange> ranges = head_ranges(layer.n_heads, n_sharing);
   const size_t n_rows = rows.positions.size();
   const size_t wanted = kTilesPerThread * static_cast<size_t>(compute.team.size());
@@ -102,7 +102,7 @@ std::vector<Tile> tiles_of(const Compute& compute, const KvLayer& layer, const K
   return tiles;
 }
 
-// Cuts small tiles so that the threads finish together: pieces get smaller towards the end.
+// Cuts small tiles into pieces so that the threads finish together. Later pieces are smaller.
 std::vector<Piece> pieces_of(const Compute& compute, const KvLayer& layer,
                              std::vector<Tile>& tiles) {
   constexpr size_t kPiecesPerThread = 4;
@@ -136,7 +136,7 @@ struct Operands {
   tensor::Matrix out;
 };
 
-// What a kernel is told of a tile, but for which positions are seen, and of which spans.
+// Returns the kernel's arguments for a tile, except visible positions and spans.
 kernels::AttentionArgs args_of(const Operands& on, const Tile& tile, tensor::Matrix q,
                                float* scratch) {
   const KvLayer& layer = on.layer;
@@ -161,8 +161,8 @@ kernels::AttentionArgs args_of(const Operands& on, const Tile& tile, tensor::Mat
           .scratch = scratch};
 }
 
-// Floats that a thread takes for the partial results of a tile that is not cut but has a gap, which
-// a kernel cannot write outputs across.
+// Returns the floats that a thread needs for the partial results of a tile that is not cut but has
+// a gap. A kernel cannot write outputs across a gap.
 size_t gap_floats(std::span<const Tile> tiles, size_t v_len) {
   size_t max = 0;
   for (const Tile& tile : tiles) {
@@ -172,7 +172,7 @@ size_t gap_floats(std::span<const Tile> tiles, size_t v_len) {
   return max;
 }
 
-// Spans [begin, end) of a tile: their partial results, or the outputs where `partials` is null.
+// Computes spans [begin, end) of a tile: partial results, or outputs if `partials` is null.
 void attend(const Compute& compute, const Operands& on, const Tile& tile, size_t begin, size_t end,
             float* partials, float* scratch) {
   const Gap gap = gap_of(on.rows, tile.begin);
@@ -218,17 +218,17 @@ void merge(const Compute& compute, const Operands& on, const Tile& tile, float* 
   compute.kernels.merge_attention(args);
 }
 
-// A sizing pass: what each thread computes with, and the partial results of tiles that are cut.
+// Counts the memory of a sizing pass: scratch of each thread, and partial results of cut tiles.
 //
-// pieces_of() cuts a tile when its spans are more than what 4 pieces for each thread would have of
-// the work left, which is its own and that of the tiles behind it. So tiles that are cut all lie in
-// a tail with less work than 4 of the largest such tile for each thread; nor is there more work
-// than that of all rows.
+// pieces_of() cuts a tile if its spans exceed 1/4 of a thread's share of the remaining work. The
+// remaining work is that of this tile and all later ones. So all cut tiles are in a tail with less
+// work than 4 times the largest such tile for each thread. The tail never has more work than all
+// rows.
 void take_max(const Compute& compute, const KvLayer& layer, size_t n_rows, size_t n_q_heads) {
   const size_t n_threads = compute.n_threads();
   const size_t n_spans = compute.sizing->n_positions / kSpanPositions + 3;  // a gap splits one
   const size_t partial = kernels::partial_floats(layer.v_len);
-  size_t n_partials = n_threads * kMaxAttentionRows * n_spans;  // of tiles across a gap
+  size_t n_partials = n_threads * kMaxAttentionRows * n_spans;  // for tiles across a gap
   if (n_threads > 1) {
     constexpr size_t kPiecesPerThread = 4;
     const size_t n_sharing = std::min(n_q_heads / layer.n_heads, kMaxAttentionRows);
@@ -292,7 +292,7 @@ void attention(const Compute& compute, const KvLayer& layer, const KvRows& rows,
                         : tile.n_before != 0 ? own_partials + own_floats * m
                                              : nullptr;
       attend(compute, operands, tile, piece.begin, piece.end, partials, own);
-      // Whoever finishes the last piece of a tile merges all of them.
+      // The thread that finishes the last piece of a tile merges all pieces.
       if (partials != nullptr &&
           n_done[piece.tile].fetch_add(1, std::memory_order_acq_rel) + 1 == tile.n_pieces) {
         merge(compute, operands, tile, partials, own);

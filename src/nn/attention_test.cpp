@@ -14,7 +14,7 @@ namespace {
 
 using kernels::KvType;
 
-// KV of some sequences in blocks of their own, filled by store_kv, and queries for them.
+// KV of some sequences in separate blocks, filled by store_kv, and queries for them.
 struct Scene {
   Scene(KvType type, size_t n_kv_heads, size_t n_q_heads_, size_t len, size_t window)
       : n_q_heads(n_q_heads_) {
@@ -27,7 +27,7 @@ struct Scene {
              .v_len = len,
              .window = window};
   }
-  // A sequence that has `depth` positions, of which the last `n_new` are rows of the batch.
+  // Adds a sequence that has `depth` positions, of which the last `n_new` are rows of the batch.
   void add_sequence(size_t depth, size_t n_new) {
     depths.push_back(depth);
     ids.emplace_back();
@@ -37,7 +37,7 @@ struct Scene {
       sequences.push_back(static_cast<uint32_t>(depths.size() - 1));
     }
   }
-  // Attention of all rows, or of only those of [begin, end).
+  // Computes attention of all rows, or only of rows [begin, end).
   std::vector<float> attend(int n_threads, size_t begin = 0, size_t end = SIZE_MAX) {
     cpu::ThreadTeam team(n_threads);
     tensor::Arena arena;
@@ -71,7 +71,8 @@ struct Scene {
             out.begin() + static_cast<long>(end * n_cols)};
   }
 
-  // Keys and values of all sequences, [position][n_heads * len], and queries; the same each time.
+  // Draws keys and values of all sequences, [position][n_heads * len], and queries; the same each
+  // time.
   void draw_values() {
     unsigned seed = 0;
     const auto drawn = [&](size_t n) { return gaussian(n, ++seed); };
@@ -85,7 +86,7 @@ struct Scene {
     q_before = drawn(q.size());
   }
 
-  // A row's attention as its definition says. REQUIRES: attend() was called.
+  // Computes a row's attention by its definition. REQUIRES: attend() was called.
   std::vector<float> plainly(size_t row) const {
     const size_t s = sequences[row];
     const size_t len = layer.k_len;
@@ -135,7 +136,7 @@ class AttentionSplit : public testing::TestWithParam<KvType> {};
 
 // One row and many, deep and shallow, with and without a window: the same bits with any number of
 // threads, and for each row alone.
-TEST_P(AttentionSplit, ChangesNoBit) {
+TEST_P(AttentionSplit, KeepsEveryBit) {
   struct Shape {
     size_t n_kv_heads, n_q_heads, len, window;
   };
@@ -161,8 +162,8 @@ TEST_P(AttentionSplit, ChangesNoBit) {
   }
 }
 
-// A gap: what lies before it is seen through queries of their own, what lies within not at all. The
-// same as plain arithmetic says, and the same bits however the work is split.
+// Positions before a gap are seen through separate queries, positions within it are not seen.
+// Results equal plain arithmetic, and have the same bits for every split of the work.
 TEST_P(AttentionSplit, SeesBothSidesOfAGap) {
   struct Case {
     Gap gap;
@@ -192,8 +193,7 @@ TEST_P(AttentionSplit, SeesBothSidesOfAGap) {
   }
 }
 
-// A row sees its own chunk only, also where a tile of rows reaches over two of them, and behind a
-// gap.
+// A row sees only its own chunk, also if a tile of rows covers two chunks, and after a gap.
 TEST_P(AttentionSplit, SeesTheLastChunk) {
   for (const Gap& gap : {Gap{}, Gap{37, 500}, Gap{100, 890}}) {
     Scene scene(GetParam(), 2, 6, 32, 300);
@@ -215,8 +215,8 @@ TEST_P(AttentionSplit, SeesTheLastChunk) {
   }
 }
 
-// What is in the outputs at all: a weighted mean of values that are all alike is that value.
-TEST_P(AttentionSplit, AveragesValues) {
+// A weighted mean of equal values is that value.
+TEST_P(AttentionSplit, AveragesEqualValues) {
   const KvLayer layer{.type = GetParam(),
                       .block_bytes = 2 * kernels::kv_bytes(GetParam(), 16),
                       .v_offset = kernels::kv_bytes(GetParam(), 16),

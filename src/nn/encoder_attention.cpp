@@ -9,7 +9,7 @@
 namespace billow::nn {
 namespace {
 
-// Each head of `few` as often as it has neighbours among n_heads.
+// Repeats each head of `few` so that all n_heads heads have one.
 tensor::Matrix for_each_head(const Compute& compute, tensor::Matrix few, size_t n_heads,
                              size_t head_len) {
   const size_t n_few = few.n_cols / head_len;
@@ -26,7 +26,7 @@ tensor::Matrix for_each_head(const Compute& compute, tensor::Matrix few, size_t 
   return all;
 }
 
-// Values that are summed side by side, in an order of their own.
+// Number of sums in parallel, so that the order of additions is fixed.
 constexpr size_t kLanes = 8;
 using Lanes = std::array<float, kLanes>;
 
@@ -43,8 +43,8 @@ void add_scaled(float* out, const float* x, float factor, size_t n) {
     for (size_t lane = 0; lane < kLanes; ++lane) out[i + lane] += factor * x[i + lane];
 }
 
-// Query by query, where not all scores count alike, which no kernel knows. `scores`: for each token
-// that a query sees.
+// Computes query by query for scores with a distance limit or slopes, because kernels support
+// neither. `scores` has room for each token that a query sees.
 void attend_apart(const TextHeads& heads, const TextUnit& unit, float* scores, tensor::Matrix out) {
   const size_t n = unit.end - unit.begin;
   const size_t at = unit.head * heads.head_len;
@@ -74,8 +74,8 @@ void attend_apart(const TextHeads& heads, const TextUnit& unit, float* scores, t
 }  // namespace
 
 std::vector<TextUnit> text_units(std::span<const uint32_t> ends, size_t n_heads) {
-  // Long texts are cut, so that one text alone keeps many threads busy. Each cut brings the keys
-  // and values into panels again.
+  // Cuts long texts, so that one text alone keeps many threads busy. Each cut builds the panels of
+  // keys and values again.
   constexpr uint32_t kQueries = 256;
   std::vector<TextUnit> units;
   uint32_t begin = 0;

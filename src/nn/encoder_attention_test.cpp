@@ -18,7 +18,7 @@ struct Sight {
   std::vector<float> slopes = {};
 };
 
-// Of texts of these lengths, all rows random.
+// Returns the attention of texts of these lengths.
 std::vector<float> attended(std::span<const size_t> lengths, std::vector<float> qkv, int n_threads,
                             const Sight& sight = {}) {
   std::vector<uint32_t> ends;
@@ -46,7 +46,7 @@ std::vector<float> attended(std::span<const size_t> lengths, std::vector<float> 
   return out;
 }
 
-// What a text would be given alone.
+// Returns the result of a text that is alone in its pass.
 std::vector<float> alone(const std::vector<float>& qkv, size_t n, size_t begin, size_t length,
                          const Sight& sight) {
   const size_t width = kHeads * kLen;
@@ -59,7 +59,7 @@ std::vector<float> alone(const std::vector<float>& qkv, size_t n, size_t begin, 
   return attended(lengths, own, 1, sight);
 }
 
-TEST(EncoderAttention, EQ_1_EQ_3_ATextsBitsAreItsOwnInAnyCompanyOnAnyThreads) {
+TEST(EncoderAttention, EQ_1_EQ_3_TextHasTheSameBitsWithAnyTextsAndThreads) {
   const size_t lengths[] = {1, 7, 300, 43, 2, 16, 600, 5};
   size_t n = 0;
   for (const size_t length : lengths) n += length;
@@ -79,7 +79,7 @@ TEST(EncoderAttention, EQ_1_EQ_3_ATextsBitsAreItsOwnInAnyCompanyOnAnyThreads) {
   }
 }
 
-// The formula in double, of one text.
+// Computes the formula in double, for one text.
 std::vector<double> formula(const std::vector<float>& qkv, size_t n, const Sight& sight) {
   constexpr size_t kWidth = kHeads * kLen;
   const auto value = [&](size_t part, size_t row, size_t at) {
@@ -107,8 +107,8 @@ std::vector<double> formula(const std::vector<float>& qkv, size_t n, const Sight
   return out;
 }
 
-TEST(EncoderAttention, IsThatOfTheFormula) {
-  // 5 tokens see each other through a window of 4 to either side, 6 do not.
+TEST(EncoderAttention, EqualsTheFormula) {
+  // With a window of 4 on either side, 5 tokens all see each other, but 6 do not.
   for (const size_t n : {size_t{1}, size_t{5}, size_t{6}, size_t{300}}) {
     const std::vector<float> qkv = gaussian(3 * n * kHeads * kLen, 7);
     const size_t lengths[] = {n};
@@ -123,8 +123,8 @@ TEST(EncoderAttention, IsThatOfTheFormula) {
   }
 }
 
-// Of four query heads two have the first head of keys and values, two the other.
-TEST(EncoderAttention, NeighbouringHeadsShareKeysAndValues) {
+// Of four query heads, two share the first KV head, and two share the second.
+TEST(EncoderAttention, AdjacentHeadsShareKeysAndValues) {
   constexpr size_t kTokens = 30;
   constexpr size_t kQueryHeads = 4;
   std::vector<float> q = gaussian(kTokens * kQueryHeads * kLen, 1);

@@ -1,4 +1,4 @@
-// Work that is done for each row by itself.
+// Runs independent work for each row.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace billow::nn {
 
-// Calls each(row) for rows 0 .. n_rows - 1, on all threads when there are enough of them; for none
+// Calls each(row) for rows 0 .. n_rows - 1, on all threads if there are enough rows. Does nothing
 // in a sizing pass.
 template <class Each>
 void for_rows(const Compute& compute, size_t n_rows, Each each) {

@@ -1,4 +1,4 @@
-// Rows of activations in the forms that products take. For linear.cpp and low_rank.cpp alone.
+// Rows of activations in the layouts that products need. Only for linear.cpp and low_rank.cpp.
 #pragma once
 
 #include <array>
@@ -13,34 +13,34 @@
 
 namespace billow::nn {
 
-// Rows of x in each form that the weights of their products want, made once. Rows that go through
-// different weights stand in groups of their own.
+// Rows of x in each activation layout that the products' weights need, quantized once. Rows that go
+// through different weights are in separate groups.
 class Inputs {
  public:
-  // Input i is row rows[i] of x, or row i where `rows` is empty.
+  // Input i is row rows[i] of x, or row i if `rows` is empty.
   Inputs(const Compute& compute, tensor::Matrix x, std::span<const uint32_t> rows)
       : compute_(compute), x_(x), rows_(rows) {}
   size_t size() const { return rows_.empty() ? x_.n_rows : rows_.size(); }
   size_t row_of(size_t input) const { return rows_.empty() ? input : rows_[input]; }
 
-  // Inputs [begin, end) in `form`, which are made by make(). REQUIRES: runs that begin at the same
-  // input are equal, and are added one behind the other.
-  void add(const kernels::ActivationLayout* form, size_t begin, size_t end);
-  // Whether exactly inputs [begin, end) were added together in `form`.
-  bool has(const kernels::ActivationLayout* form, size_t begin, size_t end) const;
-  // Of input 0; null where there is none.
-  std::byte* find(const kernels::ActivationLayout* form) const;
+  // Adds inputs [begin, end) in `layout` to the work of make(). REQUIRES: runs that begin at the
+  // same input are equal, and are added one after another.
+  void add(const kernels::ActivationLayout* layout, size_t begin, size_t end);
+  // Returns whether one add() call added exactly inputs [begin, end) in `layout`.
+  bool has(const kernels::ActivationLayout* layout, size_t begin, size_t end) const;
+  // Returns the bytes of input 0; null if nothing has this layout.
+  std::byte* find(const kernels::ActivationLayout* layout) const;
 
-  // Makes all that was added to both, with all threads.
+  // Quantizes all that was added to both, with all threads.
   static void make(const Compute& compute, const Inputs& a, const Inputs& b);
 
  private:
   struct Made {
-    const kernels::ActivationLayout* form = nullptr;
+    const kernels::ActivationLayout* layout = nullptr;
     std::byte* bytes = nullptr;
   };
   struct Run {
-    const kernels::ActivationLayout* form = nullptr;
+    const kernels::ActivationLayout* layout = nullptr;
     size_t begin = 0;
     size_t end = 0;
     size_t first_group = 0;

@@ -18,10 +18,11 @@ namespace {
 
 using kernels::ActivationLayout;
 
-// How far ahead weights are asked for. Intel's cores read any stream twice as fast when asked 4 KiB
-// ahead. AMD's cores read ahead well by themselves where a row takes weights apart quickly, and up
-// to a tenth slower when asked. Where several rows or other codes than of 4 and 8 bits make the
-// stream slower, asking gains 10 to 40 % (docs/performance.md).
+// Returns the prefetch distance for weights. Intel's cores read any stream twice as fast with a
+// prefetch 4 KiB ahead. If one row decodes weights quickly, AMD's cores read ahead well by
+// themselves, and are up to a tenth slower with a prefetch. If the stream is slower, because of
+// several rows or of codes other than 4 and 8 bits, a prefetch gains 10 to 40 %
+// (docs/performance.md).
 size_t prefetch_bytes(quant::Type type, size_t n_rows) {
   constexpr size_t kRowsOfSlowStream = 3;
   const unsigned bits = quant::row(type).packing.bits;
@@ -32,8 +33,8 @@ size_t prefetch_bytes(quant::Type type, size_t n_rows) {
 
 size_t n_units(const tensor::Tensor& weight) { return (weight.n_rows + kUnitRows - 1) / kUnitRows; }
 
-// Into how many runs of rows the units are cut, so that threads finish together although units are
-// few. A run should have enough rows to be worth its panel.
+// Returns into how many runs of rows each unit is cut, so that threads finish together even with
+// few units. A run needs enough rows to be worth its panel.
 size_t cuts_of(size_t n_rows, size_t n_units, size_t n_threads) {
   constexpr size_t kRowsOfRun = 64;
   constexpr size_t kItemsOfThread = 32;
@@ -49,9 +50,9 @@ struct Part {
   size_t group_end = 0;
 };
 
-// What is left where a weight has a scale: the product has neither scale nor bias yet.
-void scale_part(const Product& product, const Part& part, const ActivationLayout& form) {
-  const kernels::RowGroups groups = form.groups(product.out.n_rows);
+// Finishes a product whose weight has a scale: the product has neither scale nor bias yet.
+void scale_part(const Product& product, const Part& part, const ActivationLayout& layout) {
+  const kernels::RowGroups groups = layout.groups(product.out.n_rows);
   for (size_t row = groups.begin(part.group_begin); row < groups.begin(part.group_end); ++row) {
     float* const out = product.out.row(row);
     for (size_t i = part.begin; i < part.end; ++i) {
@@ -61,7 +62,7 @@ void scale_part(const Product& product, const Part& part, const ActivationLayout
   }
 }
 
-// `input`: product.out.n_rows rows in the form that the weight wants.
+// `input`: product.out.n_rows rows in the layout that the weight needs.
 void run_part(const Compute& compute, const Product& product, const std::byte* input,
               const Part& part, const PackingScratch& scratch) {
   const tensor::Tensor& weight = product.weight;
@@ -92,25 +93,25 @@ void run_part(const Compute& compute, const Product& product, const std::byte* i
   if (weight.scale != 1.0f) scale_part(product, part, *type.input);
 }
 
-// A product as work that is shared out: its units in order, each cut into n_cuts runs of row
-// groups, are its items.
+// A product as shared work. Its items are its units in order, each cut into n_cuts runs of row
+// groups.
 struct Task {
   Product product;
-  const std::byte* input = nullptr;  // the product's first, in the form that it wants
+  const std::byte* input = nullptr;  // the product's first input, in the layout that it needs
   size_t n_cuts = 1;
-  size_t end = 0;  // of its items among those of all tasks
+  size_t end = 0;  // end of its items among the items of all tasks
 };
 
-// Items [begin, end) of one task.
+// Runs items [begin, end) of one task.
 void run_items(const Compute& compute, const Task& task, size_t begin, size_t end,
                const PackingScratch& scratch) {
   const Product& product = task.product;
-  const ActivationLayout* form = compute.kernels.of(product.weight.type).input;
-  const size_t n_groups = form->groups(product.out.n_rows).n;
+  const ActivationLayout* layout = compute.kernels.of(product.weight.type).input;
+  const size_t n_groups = layout->groups(product.out.n_rows).n;
   while (begin < end) {
     const size_t unit = begin / task.n_cuts;
     const size_t cut = begin % task.n_cuts;
-    // Whole units go together; of the first and last there may be a part.
+    // Whole units go together; the first and the last unit may be partial.
     const size_t n_whole = cut == 0 ? (end - begin) / task.n_cuts : 0;
     const size_t last_cut = n_whole > 0 ? task.n_cuts : std::min(task.n_cuts, cut + end - begin);
     const size_t n_units = std::max<size_t>(1, n_whole);
@@ -122,7 +123,7 @@ void run_items(const Compute& compute, const Task& task, size_t begin, size_t en
   }
 }
 
-// All tasks, in long runs: a thread reads a stretch of weights in one go.
+// Runs all tasks. Each thread gets a long run of items, so that it reads weights sequentially.
 void run_tasks(const Compute& compute, std::span<const Task> tasks,
                std::span<const PackingScratch> scratch) {
   if (tasks.empty()) return;
@@ -137,8 +138,8 @@ void run_tasks(const Compute& compute, std::span<const Task> tasks,
   });
 }
 
-void tell(ProductListener& listener, tensor::Matrix x, std::span<const uint32_t> rows,
-          std::span<const RowsProduct> products) {
+void notify(ProductListener& listener, tensor::Matrix x, std::span<const uint32_t> rows,
+            std::span<const RowsProduct> products) {
   std::vector<const float*> own;
   for (const RowsProduct& product : products) {
     own.clear();
@@ -149,12 +150,12 @@ void tell(ProductListener& listener, tensor::Matrix x, std::span<const uint32_t>
   }
 }
 
-// n_cuts: of each product's units.
+// n_cuts: runs of rows for each unit.
 void multiply(const Compute& compute, tensor::Matrix x, std::span<const uint32_t> rows,
               std::span<const RowsProduct> products, size_t n_cuts) {
   const tensor::ArenaScope scope(compute.arena);
   Inputs inputs(compute, x, rows);
-  size_t largest_strip = 0;  // of those that are packed on the way
+  size_t largest_strip = 0;  // of the weights that have no packed form
   for (const RowsProduct& product : products) {
     BILLOW_CHECK(product.weight.n_cols == x.n_cols && product.begin <= product.end &&
                  product.end <= inputs.size() && product.out.n_cols == product.weight.n_rows);
@@ -167,26 +168,26 @@ void multiply(const Compute& compute, tensor::Matrix x, std::span<const uint32_t
   const std::vector<PackingScratch> scratch =
       make_packing_scratch(compute, largest_strip, x.n_cols);
   if (compute.sizing != nullptr) return;
-  if (compute.listener != nullptr) tell(*compute.listener, x, rows, products);
+  if (compute.listener != nullptr) notify(*compute.listener, x, rows, products);
   std::vector<Task> tasks;
   tasks.reserve(products.size());
   size_t end = 0;
   for (const RowsProduct& product : products) {
     if (product.begin == product.end) continue;
     end += n_units(product.weight) * n_cuts;
-    const ActivationLayout* form = compute.kernels.of(product.weight.type).input;
+    const ActivationLayout* layout = compute.kernels.of(product.weight.type).input;
     const tensor::Matrix out = {product.out.row(product.begin), product.end - product.begin,
                                 product.out.n_cols};
     tasks.push_back({.product = {product.weight, product.bias, out},
-                     .input = inputs.find(form) + form->bytes(product.begin, x.n_cols),
+                     .input = inputs.find(layout) + layout->bytes(product.begin, x.n_cols),
                      .n_cuts = n_cuts,
                      .end = end});
   }
   for (const LowRankSums::First& first : adapters.first_products()) {
     end += n_units(first.product.weight);
-    const ActivationLayout* form = compute.kernels.of(first.product.weight.type).input;
+    const ActivationLayout* layout = compute.kernels.of(first.product.weight.type).input;
     tasks.push_back({.product = first.product,
-                     .input = first.inputs->find(form) + form->bytes(first.begin, x.n_cols),
+                     .input = first.inputs->find(layout) + layout->bytes(first.begin, x.n_cols),
                      .n_cuts = 1,
                      .end = end});
   }

@@ -18,13 +18,12 @@ struct Product {
   tensor::Matrix out;           // [x.n_rows][n_out]
 };
 
-// Computes all products of the same input. The input is brought into the form that the weights want
-// once, whatever the number of products. Adapters of the rows add theirs. REQUIRES: shapes fit;
-// `out` does not overlap `x`; where rows have adapters, x has the rows of the pass, or those of
-// ComputeOfRows.
+// Computes all products of the same input. Quantizes the input once for each activation layout that
+// the weights need. Adds the products of the rows' adapters. REQUIRES: shapes fit; `out` does not
+// overlap `x`; if rows have adapters, x has the rows of the pass, or those of ComputeOfRows.
 void linear(const Compute& compute, tensor::Matrix x, std::initializer_list<Product> products);
 
-// One product of some inputs: [begin, end) of them give rows [begin, end) of `out`.
+// One product of some inputs: inputs [begin, end) give rows [begin, end) of `out`.
 struct RowsProduct {
   size_t begin = 0;
   size_t end = 0;
@@ -33,10 +32,10 @@ struct RowsProduct {
   tensor::Matrix out;           // [inputs][n_out]
 };
 
-// Computes products whose weights differ by inputs: experts, or heads with matrices of their own.
-// Input i is row rows[i] of x, or row i where `rows` is empty. Runs that begin at the same input
-// are equal; products of the same run stand side by side. A sizing pass may give every product all
-// inputs. REQUIRES: as linear(), and rows below x.n_rows.
+// Computes products whose weights differ by inputs: experts, or heads with separate matrices. Input
+// i is row rows[i] of x, or row i if `rows` is empty. Runs that begin at the same input are equal;
+// products of the same run are adjacent. A sizing pass may give all inputs to every product.
+// REQUIRES: as linear(), and rows below x.n_rows.
 void linear_of_rows(const Compute& compute, tensor::Matrix x, std::span<const uint32_t> rows,
                     std::span<const RowsProduct> products);
 

@@ -12,7 +12,7 @@
 namespace billow::nn {
 namespace {
 
-// Products of several types at once, with bias, against double arithmetic on the decoded weights.
+// Compares products of several types, with bias, with double arithmetic on the decoded weights.
 TEST(Linear, ComputesProductsOfSeveralTypesFromOneInput) {
   constexpr size_t kIn = 256;
   std::vector<float> x = gaussian(5 * kIn, 1);
@@ -47,9 +47,9 @@ TEST(Linear, ComputesProductsOfSeveralTypesFromOneInput) {
   }
 }
 
-// As experts are: each product has inputs of its own, which are rows of x in any order. An input's
+// As for experts: each product has separate inputs, which are rows of x in any order. An input's
 // result has the same bits as alone.
-TEST(Linear, ProductsOfChosenRowsEqualThoseOfEachRowAlone) {
+TEST(Linear, ProductsOfChosenRowsEqualProductsOfSingleRows) {
   constexpr size_t kIn = 256;
   constexpr size_t kOut = 100;
   constexpr size_t kRows = 96;

@@ -49,7 +49,7 @@ LowRankSums::LowRankSums(const Compute& compute, tensor::Matrix x, std::span<con
   const auto adapter_at = [&](size_t input) {
     return adapter_of(compute.adapters, inputs_.row_of(input));
   };
-  // Products of the same inputs stand side by side, and so do the parts of the same rows.
+  // Products of the same inputs are adjacent, and so are the parts of the same rows.
   while (!products.empty()) {
     const RowsProduct& run = products.front();
     const auto is_same = [&](const RowsProduct& product) { return product.begin == run.begin; };
@@ -76,13 +76,13 @@ void LowRankSums::add_part(const Adapter& adapter, const RowsProduct& product, s
   const tensor::Matrix out = {product.out.row(begin), end - begin, product.out.n_cols};
   const size_t n_before = parts_.empty() ? 0 : parts_.back().end;
   parts_.push_back({pair, h, out, n_before + n_blocks(product.weight.n_rows)});
-  const kernels::ActivationLayout* const form = compute_.kernels.of(pair->a.type).input;
-  const bool is_there = of_products_.has(form, begin, end);
-  if (!is_there) inputs_.add(form, begin, end);
+  const kernels::ActivationLayout* const layout = compute_.kernels.of(pair->a.type).input;
+  const bool is_there = of_products_.has(layout, begin, end);
+  if (!is_there) inputs_.add(layout, begin, end);
   firsts_.push_back({{pair->a, nullptr, h}, is_there ? &of_products_ : &inputs_, begin});
 }
 
-// Products of different inputs share outputs, and then what their adapters make, too.
+// Products of different inputs can share outputs. Then their adapters share h, too.
 tensor::Matrix LowRankSums::h_of(const tensor::Matrix& out, size_t rank) {
   const auto found = std::ranges::find(sums_, out.data, &Sums::out);
   if (found != sums_.end() && out.data != nullptr) return found->h;
@@ -95,7 +95,7 @@ void LowRankSums::add_to_outputs() const {
   const auto scale = [](const Part& part, size_t row) {
     scale_row(part.h.row(row), part.pair->rank(), part.pair->b_scale);
   };
-  size_t n_bytes = 0;  // that rows read
+  size_t n_bytes = 0;  // bytes that rows read
   for (const Part& part : parts_) {
     for (size_t row = 0; row < part.h.n_rows; ++row) scale(part, row);
     n_bytes += part.h.n_rows *
@@ -106,7 +106,7 @@ void LowRankSums::add_to_outputs() const {
     for (; begin < end; ++part) {
       const size_t first = part == parts_.begin() ? 0 : std::prev(part)->end;
       const size_t last = std::min(end, part->end);
-      // Rows go through a few blocks one after the other, while these are in cache.
+      // All rows go through a few blocks in turn, while these blocks are in the cache.
       const size_t n_at_once = part->h.n_rows == 1 ? last - begin : 1;
       for (; begin < last; begin += n_at_once) {
         for (size_t row = 0; row < part->h.n_rows; ++row) {
@@ -116,7 +116,7 @@ void LowRankSums::add_to_outputs() const {
       }
     }
   };
-  // Waking the team takes as long as one thread takes for so much.
+  // Waking the team takes as long as one thread needs for this many bytes.
   constexpr size_t kWorthATeam = size_t{64} << 10;
   const size_t n_blocks_of_all = parts_.back().end;
   if (n_bytes < kWorthATeam)

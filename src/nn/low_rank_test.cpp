@@ -19,7 +19,7 @@ namespace {
 constexpr size_t kIn = 192;
 constexpr size_t kRank = 5;
 
-// A pair for each of some matrices, with random values, which `a` and `b` hold as floats.
+// A pair of random values for each of some matrices. `a` and `b` hold the values as floats.
 class RandomAdapter final : public Adapter {
  public:
   struct Values {
@@ -94,13 +94,14 @@ struct Matrices {
 
 class LowRankProducts : public ::testing::TestWithParam<int> {};
 
-// One linear() over rows of several adapters and of none, against double arithmetic on top of the
-// products without adapters; and each row against itself alone, to the bit.
-TEST_P(LowRankProducts, EachRowGetsWhatItsAdapterAdds) {
+// Compares one linear() over rows of several adapters, and rows without one, with double arithmetic
+// on top of the products without adapters. Also compares each row with the same row alone, bit for
+// bit.
+TEST_P(LowRankProducts, AddsTheAdapterOfEachRow) {
   const Matrices matrices({{quant::Type::kF32, 70}, {quant::Type::kQ8_0, 130}});
   const RandomAdapter first(matrices.all, 1);
   const RandomAdapter second({matrices.all[1]}, 50);
-  // Runs of one row and of many, in any order, more of them than forms of input.
+  // Runs of one row and of many, in any order; more runs than activation layouts.
   std::vector<const Adapter*> adapters;
   for (const size_t n : std::initializer_list<size_t>{1, 3, 40, 1, 1, 2, 1, 5, 1, 1})
     for (size_t i = 0; i < n; ++i)
@@ -145,14 +146,14 @@ TEST_P(LowRankProducts, EachRowGetsWhatItsAdapterAdds) {
             h += static_cast<double>(values.a[j * kIn + k] * x[row * kIn + k]);
           sum += h * static_cast<double>(values.b[i * kRank + j]);
         }
-        // Sums are about 31; codes of 8 bits in all three lose a fiftieth at most.
+        // Sums are about 31; 8-bit codes in all three lose at most a fiftieth.
         EXPECT_NEAR(static_cast<double>(got[i] - before[i]), sum, m == 0 ? 2e-3 : 2.5);
       }
     }
   }
 }
 
-// Products that differ by inputs, as of experts: the adapter of an input is that of its row.
+// Products that differ by inputs, as for experts: an input has the adapter of its row.
 TEST_P(LowRankProducts, InputsHaveTheAdapterOfTheirRow) {
   const Matrices matrices({{quant::Type::kQ8_0, 40}, {quant::Type::kQ8_0, 40}});
   const RandomAdapter adapter(matrices.all, 1);
@@ -177,14 +178,14 @@ TEST_P(LowRankProducts, InputsHaveTheAdapterOfTheirRow) {
   }
 }
 
-// What a sizing pass counts is what a pass with adapters of that rank takes, and without adapters
-// it is less. Arenas hold whole pages, so the rows are many.
+// A sizing pass counts exactly what a pass with adapters of that rank takes. Without adapters it is
+// less. Arenas hold whole pages, so the test uses many rows.
 TEST_P(LowRankProducts, SizingCountsTheScratchOfAdapters) {
   const Matrices matrices({{quant::Type::kQ8_0, 130}});
   const RandomAdapter adapter(matrices.all, 1);
   constexpr size_t kRows = 20000;
   std::vector<const Adapter*> adapters(kRows, &adapter);
-  adapters[0] = nullptr;  // else the adapter would share the inputs of the products
+  adapters[0] = nullptr;  // otherwise the adapter would share the inputs of the products
   std::vector<float> x(kRows * kIn, 0.5f);
   std::vector<float> out(kRows * 130);
   cpu::ThreadTeam team(GetParam());

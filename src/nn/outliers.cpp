@@ -15,8 +15,8 @@ bool takes_codes(const Compute& compute, const Product& product) {
   return compute.kernels.of(product.weight.type).input->kind == kernels::InputKind::kCodes;
 }
 
-// Whether the greatest value is above 12 times the root of the mean square. On MiniLM that is one
-// row in twenty or less, and halves the error of the vectors or better.
+// Returns whether the max is above 12 times the root of the mean square. On MiniLM, at most one row
+// in twenty has an outlier, and correcting these rows at least halves the error of the vectors.
 bool has_outlier(const float* x, size_t n) {
   constexpr float kRatio = 12.0f;
   constexpr size_t kLanes = 16;
@@ -80,7 +80,7 @@ void linear_with_outliers(const Compute& compute, tensor::Matrix x,
   linear(compute, x, products);
   if (std::ranges::none_of(products, [&](const Product& p) { return takes_codes(compute, p); }))
     return;
-  // A sizing pass counts what as many take as are computed again at once.
+  // A sizing pass counts the rows of one correction step.
   const std::vector<uint32_t> rows = compute.sizing != nullptr
                                          ? std::vector<uint32_t>(std::min(x.n_rows, kOutlierRows))
                                          : rows_with_outliers(compute, x);

@@ -1,5 +1,5 @@
-// Products for activations with outliers: rows in which a few values tower above the rest, which
-// leave 8-bit codes little room for the others. BERT's states are such.
+// Products for activations with outliers: rows in which a few values are far above the rest, so
+// that 8-bit codes are too coarse for the others. BERT's states are an example.
 #pragma once
 
 #include <cstddef>
@@ -9,12 +9,12 @@
 
 namespace billow::nn {
 
-// Rows with outliers that are computed again at once; scratch holds so many.
+// Max rows with outliers per correction step; scratch memory holds this many.
 inline constexpr size_t kOutlierRows = 64;
 
-// As linear(); where weights take 8-bit codes, rows with outliers also get the products of what
-// rounding left over of them, and are nearly as exact as without codes. It costs the share of such
-// rows. A row's result depends on that row alone.
+// As linear(). If weights take 8-bit codes, rows with outliers also get the products of their
+// rounding errors, and become nearly as exact as without codes. The cost is the share of such rows.
+// A row's result depends only on that row.
 void linear_with_outliers(const Compute& compute, tensor::Matrix x,
                           std::initializer_list<Product> products);
 

@@ -14,7 +14,7 @@ constexpr size_t kIn = 256;
 constexpr size_t kOut = 40;
 constexpr size_t kRows = 150;
 
-// Every other row has an outlier.
+// Returns rows of which every other one has an outlier.
 std::vector<float> rows_with_outliers() {
   std::vector<float> x = gaussian(kRows * kIn, 1);
   for (size_t row = 0; row < kRows; row += 2) x[row * kIn + row % kIn] = 80.0f;
@@ -42,7 +42,7 @@ std::vector<float> products(std::vector<float> x, bool with_outliers, int n_thre
   return out;
 }
 
-// Of row `row`, the root of the mean square error.
+// Returns the root of the mean square error of row `row`.
 double error_of(const std::vector<float>& x, const std::vector<float>& found, size_t row) {
   const Weights weights;
   const std::vector<float> bias = gaussian(kOut, 3);
@@ -58,7 +58,7 @@ double error_of(const std::vector<float>& x, const std::vector<float>& found, si
   return std::sqrt(sum / kOut);
 }
 
-TEST(Outliers, AreHardlySeenInTheProductsOfTheirRow) {
+TEST(Outliers, DoNotReducePrecisionOfTheirRow) {
   const std::vector<float> x = rows_with_outliers();
   const std::vector<float> plain = products(x, false);
   const std::vector<float> found = products(x, true);
@@ -71,7 +71,7 @@ TEST(Outliers, AreHardlySeenInTheProductsOfTheirRow) {
   }
 }
 
-TEST(Outliers, EQ_1_EQ_3_ARowsBitsDoNotDependOnOtherRowsOrThreads) {
+TEST(Outliers, EQ_1_EQ_3_RowBitsDoNotDependOnOtherRowsOrThreads) {
   const std::vector<float> x = rows_with_outliers();
   const std::vector<float> all = products(x, true);
   EXPECT_EQ(products(x, true, 3), all);

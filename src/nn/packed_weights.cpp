@@ -13,8 +13,8 @@
 namespace billow::nn {
 namespace {
 
-// Threads take work by huge pages of the packed form, so that each page is cleared by the one that
-// fills it: two that touch a page at once would both clear it.
+// Threads take work by huge pages of the packed form, so that the thread that fills a page also
+// clears it. Two threads that touch a page at the same time would both clear it.
 constexpr size_t kHugePage = AddressSpace::kHugePage;
 
 constexpr size_t rounded_up(size_t n, size_t unit) { return (n + unit - 1) / unit * unit; }
@@ -83,7 +83,7 @@ void PackedWeights::pack(const Progress& progress) {
   }
 }
 
-// The strips that begin in [begin, end).
+// Packs the strips that begin in [begin, end).
 void PackedWeights::pack_piece(size_t begin, size_t end, Scratch& scratch) const {
   auto job = std::ranges::upper_bound(jobs_, begin, {}, &Job::end);
   for (; job != jobs_.end() && job->begin < end; ++job) {

@@ -1,6 +1,6 @@
-// Owns the packed form of a model's weights (quant/packing.h). Loading has two steps: one thread
-// adds the matrices, then any number of threads make the packed forms together, or a file that has
-// them is shown in their place. After that any thread may read them.
+// Owns the packed form of a model's weights (quant/packing.h). Loading has two steps. First one
+// thread adds the matrices. Then any number of threads pack them together, or a file with the
+// packed forms is mapped instead. After that any thread may read them.
 #pragma once
 
 #include <atomic>
@@ -19,50 +19,51 @@ namespace billow::nn {
 
 class PackedWeights {
  public:
-  // Called with the bytes of weights that are packed and will hardly be read again; by any thread.
+  // Receives the bytes of weights that are packed and will hardly be read again; on any thread.
   using Release = std::function<void(std::span<const std::byte>)>;
-  // Called with how many bytes of n_bytes() are made; by any thread, not always in order.
+  // Receives the number of packed bytes, of n_bytes(); on any thread, not always in order.
   using Progress = std::function<void(size_t n_made)>;
 
-  // Address space for `max_bytes` of packed weights (bytes_of() of all of them, each rounded up to
-  // 64). Throws Error when it cannot be had. `kernels` must outlive the calls of pack().
+  // Reserves address space for `max_bytes` of packed weights: the sum of bytes_of(), each rounded
+  // up to 64. Throws Error if this fails. `kernels` must outlive the calls of pack().
   PackedWeights(const kernels::KernelTable& kernels, size_t max_bytes, Release release);
   PackedWeights(const PackedWeights&) = delete;
   PackedWeights& operator=(const PackedWeights&) = delete;
 
-  // What the packed form of n_rows x n_cols takes; 0 for formats that are not packed.
+  // Returns the bytes of the packed form of n_rows x n_cols; 0 for formats without a packed form.
   static size_t bytes_of(quant::Type type, size_t n_cols, size_t n_rows);
 
-  // Sets weight.packed, where its format has a packed form, to where pack() will make it. REQUIRES:
-  // pack() has not been called.
+  // If the format of `weight` has a packed form, sets weight.packed to the place that pack() will
+  // fill. REQUIRES: pack() was not called.
   void add(tensor::Tensor& weight);
 
-  // Takes the memory for all that was added; pack() does it where nobody has. Throws Error when the
-  // system has none.
+  // Takes the memory for all added matrices. pack() calls it if nobody has. Throws Error if the
+  // system has no memory.
   void hold();
-  // Makes all that was added. Threads that call it at the same time share the work; all is made
-  // when all of them have returned.
+  // Packs all added matrices. Threads that call it at the same time share the work. The work is
+  // complete when all of them have returned.
   void pack(const Progress& progress = {});
 
-  // Shows the first n_bytes() of a file in place of what pack() would make. False, and nothing has
-  // changed, when the system refuses. REQUIRES: neither hold() nor pack() was called.
+  // Maps the first n_bytes() of a file instead of packing. If the system refuses, returns false and
+  // changes nothing. REQUIRES: neither hold() nor pack() was called.
   [[nodiscard]] bool show_file(int fd) noexcept { return space_.show_file(fd, used_); }
-  // Undoes show_file(): pack() can be called.
+  // Undoes show_file(), so that pack() can be called.
   void hide_file() noexcept { space_.give_back(0, used_); }
 
   size_t n_bytes() const noexcept { return used_; }
   // REQUIRES: pack() or show_file().
   std::span<const std::byte> bytes() const noexcept { return {space_.data(), used_}; }
-  // What was added, in words: a line for each matrix with its type, its shape and its place. The
-  // same build makes the same bytes of the same lines and the same file.
+  // Returns a text with a line for each added matrix: type, shape and place. The same build
+  // produces the same bytes from the same lines and the same file.
   std::string contents() const;
-  size_t n_source_bytes() const noexcept;  // of what was added, in its file
+  // Returns the bytes of the added matrices in their file.
+  size_t n_source_bytes() const noexcept;
 
  private:
   // A matrix to pack.
   struct Job {
     tensor::Tensor weight;
-    size_t begin = 0;  // of its packed form
+    size_t begin = 0;  // offset of its packed form
     size_t strip_bytes = 0;
     size_t n_strips = 0;
     size_t end() const noexcept { return begin + n_strips * strip_bytes; }
@@ -79,9 +80,9 @@ class PackedWeights {
   AddressSpace space_;
   size_t used_ = 0;
   std::once_flag held_;
-  std::vector<Job> jobs_;         // in the order of their places
-  std::atomic<size_t> taken_{0};  // bytes of the packed form whose making has begun
-  std::atomic<size_t> made_{0};   // and has ended
+  std::vector<Job> jobs_;         // in the order of their offsets
+  std::atomic<size_t> taken_{0};  // bytes of the packed form that a thread has begun to make
+  std::atomic<size_t> made_{0};   // bytes of the packed form that are complete
 };
 
 }  // namespace billow::nn

@@ -12,7 +12,7 @@
 namespace billow::nn {
 namespace {
 
-// Rows of any bytes: packing is defined for all of them.
+// Returns rows of random bytes, because packing is defined for any bytes.
 std::vector<std::byte> random_rows(const tensor::Tensor& shape, unsigned seed) {
   std::mt19937 random(seed);
   std::vector<std::byte> rows(shape.n_rows * shape.row_bytes());
@@ -21,7 +21,7 @@ std::vector<std::byte> random_rows(const tensor::Tensor& shape, unsigned seed) {
 }
 
 struct Matrices {
-  // More than two huge pages of packed form; strips lie across their borders.
+  // The packed form has more than two huge pages. Strips cross their borders.
   Matrices()
       : shapes{{nullptr, quant::Type::kQ4_0, 2080, 2070, nullptr},
                {nullptr, quant::Type::kQ6_K, 512, 21, nullptr},
@@ -45,7 +45,7 @@ struct Matrices {
   std::vector<tensor::Tensor> shapes;
 };
 
-// Strip by strip.
+// Packs strip by strip.
 std::vector<std::byte> packed_alone(const tensor::Tensor& weight) {
   const quant::Packing packing = quant::row(weight.type).packing;
   const size_t n_scales = 16 * kernels::padded(weight.n_cols) / 16;
@@ -66,7 +66,7 @@ std::vector<std::byte> packed_alone(const tensor::Tensor& weight) {
   return out;
 }
 
-TEST(PackedWeights, AnyNumberOfThreadsMakesTheSameBytes) {
+TEST(PackedWeights, ProducesTheSameBytesWithAnyNumberOfThreads) {
   const Matrices matrices;
   ASSERT_GT(matrices.packed_bytes(), size_t{4} << 20);
   for (const int n_threads : {1, 3}) {

@@ -1,5 +1,4 @@
-// Weights that are not kept packed: a few rows at a time are brought into the packed form just
-// before they are used.
+// Packs weights that are not kept packed: a few rows at a time, just before they are used.
 #pragma once
 
 #include <vector>
@@ -17,18 +16,18 @@ inline size_t strip_bytes(const tensor::Tensor& weight) {
   return quant::row(weight.type).packing.strip_bytes(weight.n_cols);
 }
 
-// What one thread packs with.
+// The scratch memory that one thread packs with.
 struct PackingScratch {
   std::byte* strips = nullptr;
   float* scales = nullptr;
   float* offsets = nullptr;
 };
 
-// One for each thread, in the arena; empty ones where largest_strip, in bytes, is 0.
+// Returns one for each thread, in the arena; empty ones if largest_strip, in bytes, is 0.
 std::vector<PackingScratch> make_packing_scratch(const Compute& compute, size_t largest_strip,
                                                  size_t k);
 
-// Rows [begin, end), at most kUnitRows, packed: strips in `scratch`.
+// Packs rows [begin, end), at most kUnitRows. Returns the strips, which are in `scratch`.
 const std::byte* pack_rows(const kernels::TypeKernels& type, const tensor::Tensor& weight,
                            size_t begin, size_t end, const PackingScratch& scratch);
 

@@ -26,11 +26,12 @@ float max(std::span<const float> values) {
   return *std::ranges::max_element(lanes);
 }
 
-// Products of one row with weight rows row, row + 1, ...: to those in a strip that reaches `least`
-// it adds the products of `input`, one row in the form that the weights want.
-void add_where_great(const kernels::TypeKernels& type, const tensor::Tensor& weight, size_t row,
-                     std::span<float> products, float min, const std::byte* input,
-                     const PackingScratch& scratch) {
+// Adds the products of `input` to the strips that contain a product of at least `min`. `products`
+// are those of one row with weight rows row, row + 1, and so on. `input` is one row in the layout
+// that the weights need.
+void add_near_max(const kernels::TypeKernels& type, const tensor::Tensor& weight, size_t row,
+                  std::span<float> products, float min, const std::byte* input,
+                  const PackingScratch& scratch) {
   for (; !products.empty(); row += quant::kStripRows) {
     const std::span<float> strip = products.first(std::min(quant::kStripRows, products.size()));
     products = products.subspan(strip.size());
@@ -52,7 +53,7 @@ void add_where_great(const kernels::TypeKernels& type, const tensor::Tensor& wei
 
 }  // namespace
 
-// The codes are those of kernels/body/quantize.inl.h.
+// Uses the same codes as kernels/body/quantize.inl.h.
 void rounding_rest(const float* x, size_t n, float* rest) noexcept {
   for (size_t begin = 0; begin < n; begin += kernels::kActivationGroup) {
     const size_t end = std::min(begin + kernels::kActivationGroup, n);
@@ -61,7 +62,7 @@ void rounding_rest(const float* x, size_t n, float* rest) noexcept {
     const bool usable = largest >= 1e-30f;
     const float inverse = usable ? 127.0f / largest : 0.0f;
     const float scale = usable ? largest * (1.0f / 127.0f) : 0.0f;
-    // Codes are small: added to this they lose their fractions, to nearest, ties to even.
+    // Adding this number rounds a small code to the nearest integer, ties to even.
     constexpr float kRounder = 12582912.0f;
     for (size_t i = begin; i < end; ++i)
       rest[i] = x[i] - ((x[i] * inverse + kRounder) - kRounder) * scale;
@@ -105,8 +106,8 @@ void refine_max(const Compute& compute, tensor::Matrix x, const tensor::Tensor& 
     for (size_t i = begin; i < end; ++i) {
       const size_t m = i / n_runs;
       if (run_max.data[i] < min[m]) continue;
-      add_where_great(type, weight, i % n_runs * kRunOfProducts, run(m, i % n_runs), min[m],
-                      inputs + m * input_bytes, scratch[static_cast<size_t>(member)]);
+      add_near_max(type, weight, i % n_runs * kRunOfProducts, run(m, i % n_runs), min[m],
+                   inputs + m * input_bytes, scratch[static_cast<size_t>(member)]);
     }
   });
 }

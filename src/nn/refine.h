@@ -1,4 +1,4 @@
-// A correction of products with 8-bit activations where it counts.
+// Corrects products of 8-bit activations where precision matters.
 #pragma once
 
 #include "nn/compute.h"
@@ -7,17 +7,18 @@
 
 namespace billow::nn {
 
-// Products of one row that a thread looks through at once.
+// Products of one row that a thread searches in one step.
 inline constexpr size_t kRunOfProducts = 64 * quant::kStripRows;
 
-// Makes the greatest products of each row nearly as exact as without 8-bit codes: adds to `out`,
-// which linear() computed from x, what rounding x took from those within `reach` of their row's
-// greatest. Their neighbours in a strip of 16 weight rows gain it, too. Costs what those strips
-// cost; nothing where the weights take x in another form.
+// Makes the largest products of each row nearly as exact as without 8-bit codes. linear() computed
+// `out` from x. This function adds what rounding x lost to all products within `reach` of their
+// row's max. Their neighbours in a strip of 16 weight rows become exact, too. The cost is that of
+// these strips. Does nothing if the weights take x in another layout than codes.
 void refine_max(const Compute& compute, tensor::Matrix x, const tensor::Tensor& weight, float reach,
                 tensor::Matrix out);
 
-// What 8-bit codes of n values, in the integer form of activations, leave over of them.
+// Computes the rounding errors of n values: the values minus their 8-bit codes in the integer
+// layout of activations.
 void rounding_rest(const float* x, size_t n, float* rest) noexcept;
 
 }  // namespace billow::nn

@@ -14,7 +14,7 @@
 namespace billow::nn {
 namespace {
 
-constexpr size_t kIn = 288;  // no multiple of 64
+constexpr size_t kIn = 288;  // not a multiple of 64
 constexpr size_t kOut = 2 * kRunOfProducts + 21;
 constexpr size_t kRows = 3;
 constexpr float kReach = 15.0f;
@@ -28,7 +28,7 @@ struct Products {
     const float* row = plain.data() + m * kOut;
     return *std::max_element(row, row + kOut) - kReach;
   }
-  // Whether a product stands in a strip with one that is near the greatest.
+  // Returns whether the strip of a product contains one that is near the max.
   bool near(size_t m, size_t n) const {
     const size_t begin = n / quant::kStripRows * quant::kStripRows;
     const float* row = plain.data() + m * kOut;
@@ -67,7 +67,7 @@ Products products(const kernels::KernelTable& kernels, quant::Type type, int n_t
   return products;
 }
 
-// The largest difference to what is exact, among products that are near the greatest.
+// Returns the largest error among products that are near the max.
 float largest_error(const Products& products, const std::vector<float>& of) {
   float largest = 0.0f;
   for (size_t i = 0; i < of.size(); ++i) {
@@ -77,7 +77,7 @@ float largest_error(const Products& products, const std::vector<float>& of) {
   return largest;
 }
 
-TEST(Refine, MakesTheGreatestExactAndLeavesTheOthers) {
+TEST(Refine, MakesTheLargestExactAndKeepsTheOthers) {
   for (const kernels::KernelTable* table : kernels::tables()) {
     if (!table->supported(cpu::features())) continue;
     for (const quant::Type type : {quant::Type::kQ8_0, quant::Type::kQ4_0, quant::Type::kIQ4_NL}) {
@@ -97,14 +97,14 @@ TEST(Refine, MakesTheGreatestExactAndLeavesTheOthers) {
   }
 }
 
-TEST(Refine, DependsNeitherOnThreadsNorOnWhetherWeightsAreKeptPacked) {
+TEST(Refine, DoesNotDependOnThreadsOrPackedWeights) {
   const kernels::KernelTable& table = kernels::select_table();
   const Products products = billow::nn::products(table, quant::Type::kQ8_0, 1, true);
   EXPECT_EQ(products.refined, billow::nn::products(table, quant::Type::kQ8_0, 3, true).refined);
   EXPECT_EQ(products.refined, billow::nn::products(table, quant::Type::kQ8_0, 3, false).refined);
 }
 
-TEST(Refine, LeavesFloatWeightsAsTheyAre) {
+TEST(Refine, DoesNotChangeProductsOfFloatWeights) {
   for (const kernels::KernelTable* table : kernels::tables()) {
     if (!table->supported(cpu::features())) continue;
     const Products products = billow::nn::products(*table, quant::Type::kF32, 2, true);

@@ -9,8 +9,8 @@
 namespace billow::nn {
 namespace {
 
-// The pair whose wavelength fits `rotations` times into the original context: Peng et al., arXiv
-// 2309.00071, (17).
+// Returns the pair whose wavelength fits `rotations` times into the original context: Peng et al.,
+// arXiv 2309.00071, (17).
 double yarn_corner(const RopeParams& params, double rotations) {
   return params.n_rot * std::log(params.original_context / (rotations * 2.0 * std::numbers::pi)) /
          (2.0 * std::log(params.base));

@@ -1,5 +1,6 @@
-// Rotary position embedding (Su et al., arXiv 2104.09864) and its scalings: the frequencies of a
-// model are worked out once at load, the rotations of a batch once for all its layers.
+// Rotary position embedding (Su et al., arXiv 2104.09864) and its scalings. The frequencies of a
+// model are computed once, when it is loaded. The rotations of a batch are computed once for all
+// layers.
 #pragma once
 
 #include <cstdint>
@@ -18,25 +19,27 @@ struct RopeParams {
   uint32_t n_rot = 0;  // leading values of a head that rotate; even
   double base = 10000.0;
   RopeScaling scaling = RopeScaling::kNone;
-  double factor = 1.0;               // positions are divided by it (linear, YaRN)
+  double factor = 1.0;               // divides positions (linear, YaRN)
   double original_context = 0.0;     // YaRN: positions that the model was trained with
   double extrapolation = 1.0;        // YaRN: share of the frequency-wise mix
   double attention_factor = 1.0;     // multiplies the amplitude
-  double yarn_log_multiplier = 0.0;  // YaRN: the amplitude's growth that the model leaves out
+  double yarn_log_multiplier = 0.0;  // YaRN: the amplitude's growth that the model omits
   double beta_fast = 32.0;
   double beta_slow = 1.0;
-  const float* divisors = nullptr;  // [n_rot / 2], of each frequency (Llama 3, LongRoPE), or null
-  const float* long_divisors = nullptr;  // LongRoPE: the same for long texts
+  // [n_rot / 2], one for each frequency (Llama 3, LongRoPE), or null
+  const float* divisors = nullptr;
+  // LongRoPE: `divisors` for long texts
+  const float* long_divisors = nullptr;
 };
 
-// The angle per position and the amplitude of each pair.
+// The angle per position of each pair, and the amplitude.
 class Rope {
  public:
   Rope() = default;
   explicit Rope(const RopeParams& params);
 
-  // cos and sin of each row's angles, times the amplitude. Both [positions.size()][n_rot / 2], in
-  // the arena. `in_long_text`: which rows stand in a long text; empty: none.
+  // cos and sin of each row's angles, times the amplitude. Both are [positions.size()][n_rot / 2],
+  // in the arena. `in_long_text`: which rows belong to a long text; empty: none.
   struct Rotations {
     const Rope* rope = nullptr;
     const float* cosines = nullptr;
@@ -53,7 +56,7 @@ class Rope {
  private:
   kernels::RopeKind kind_ = kernels::RopeKind::kAdjacent;
   std::vector<double> frequencies_;
-  std::vector<double> long_frequencies_;  // of rows in long texts; empty: as others
+  std::vector<double> long_frequencies_;  // for rows in long texts; empty: the same as frequencies_
   double amplitude_ = 1.0;
 };
 

@@ -9,7 +9,7 @@
 namespace billow::nn {
 namespace {
 
-TEST(Rope, ScoresDependOnTheDistanceOnly) {
+TEST(Rope, ScoresDependOnlyOnDistance) {
   cpu::ThreadTeam team(1);
   tensor::Arena arena;
   const Compute compute{kernels::select_table(), team, arena};
@@ -38,8 +38,7 @@ TEST(Rope, LinearScalingDividesPositions) {
     EXPECT_NEAR(scaled.frequencies()[i] * 8.0, plain.frequencies()[i], 1e-12);
 }
 
-// The ends of the ramp are known: fast pairs keep their frequency, slow ones are divided by the
-// factor.
+// Fast pairs keep their frequency; slow pairs are divided by the factor.
 TEST(Rope, YarnKeepsFastPairsAndDividesSlowOnes) {
   const Rope plain({.n_rot = 128, .base = 1e6});
   const Rope yarn({.n_rot = 128,

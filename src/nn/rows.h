@@ -1,4 +1,4 @@
-// Operations on each row of a matrix by itself. `x` is changed in place where there is no `out`.
+// Operations on each row of a matrix. Functions without `out` change `x` in place.
 #pragma once
 
 #include "nn/compute.h"
@@ -6,8 +6,8 @@
 
 namespace billow::nn {
 
-// out row = layer_norm(x row + residual row) * weight + bias; `residual` may be an empty matrix,
-// `out` either of them.
+// out row = layer_norm(x row + residual row) * weight + bias. `residual` may be an empty matrix;
+// `out` may be x or `residual`.
 struct LayerNorm {
   const float* weight = nullptr;  // [x.n_cols]
   const float* bias = nullptr;    // [x.n_cols]
@@ -15,7 +15,7 @@ struct LayerNorm {
 };
 void layer_norm(const Compute& compute, tensor::Matrix x, tensor::Matrix residual,
                 const LayerNorm& norm, tensor::Matrix out);
-void gelu(const Compute& compute, tensor::Matrix x);                        // the exact one, by erf
+void gelu(const Compute& compute, tensor::Matrix x);                        // exact, with erf
 void add(const Compute& compute, tensor::Matrix x, tensor::Matrix y);       // x += y
 void multiply(const Compute& compute, tensor::Matrix x, tensor::Matrix y);  // x *= y
 void scale(const Compute& compute, tensor::Matrix x, float factor);

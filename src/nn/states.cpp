@@ -16,8 +16,8 @@ const float* floats_at(const std::byte* block, size_t offset) {
   return reinterpret_cast<const float*>(block + offset);
 }
 
-// Brings n floats of a run's state through its rows: each piece of rows up to a stop works on the
-// state in the block of that stop.
+// Advances n floats of a run's state through its rows. The rows up to a stop work on the state in
+// the block of that stop.
 template <class Advance>
 void bring_through(const StateRun& run, size_t offset, size_t n, Advance advance) {
   const float* state = run.from == nullptr ? nullptr : floats_at(run.from, offset);
@@ -34,8 +34,8 @@ void bring_through(const StateRun& run, size_t offset, size_t n, Advance advance
   }
 }
 
-// Calls advance(panel, state, row, n_rows) for the panels of all runs on all threads, for the rows
-// of each run in order. A panel's state has n_floats floats, panel after panel.
+// Calls advance(panel, state, row, n_rows) for the panels of all runs, on all threads, with the
+// rows of each run in order. Each panel's state has n_floats floats; the panels are adjacent.
 template <class Advance>
 void for_panels(const Compute& compute, const StatePart& part, size_t n_panels, size_t n_floats,
                 Advance advance) {
@@ -51,8 +51,9 @@ void for_panels(const Compute& compute, const StatePart& part, size_t n_panels, 
   });
 }
 
-// The inputs of the last rows before a stop, from those of this run and, where it is shorter, those
-// before it. Later stops come first: an earlier one may lie where the run starts from.
+// Stores the inputs of the last rows before each stop. If the run is shorter than that, the rest
+// comes from the initial state. Later stops are first, because an earlier one may be the block that
+// the run starts from.
 void store_inputs(const StateRun& run, size_t offset, const Conv& conv, tensor::Matrix x,
                   size_t begin, size_t end) {
   const size_t n_before = conv.taps - 1;
@@ -62,7 +63,7 @@ void store_inputs(const StateRun& run, size_t offset, const Conv& conv, tensor::
     float* const here = floats_at(stop.block, offset);
     for (size_t i = 0; i < n_before; ++i) {
       float* const to = here + i * x.n_cols + begin;
-      const size_t row = stop.row_end + i;  // n_before behind the input that is wanted
+      const size_t row = stop.row_end + i;  // n_before more than the index of the input
       if (row >= run.row_begin + n_before)
         std::copy_n(x.row(row - n_before) + begin, end - begin, to);
       else if (old == nullptr)

@@ -1,6 +1,6 @@
-// Recurrent layers over the rows of a batch. A state goes from block to block: a run of rows starts
-// from the state in one block, and leaves states in others on its way. A row's result depends on
-// the rows of its sequence before it, not on how these were cut into passes.
+// Recurrent layers over the rows of a batch. A run of rows starts from the state in one block and
+// writes states to other blocks. A row's result depends on the earlier rows of its sequence, but
+// not on how passes divide them.
 #pragma once
 
 #include <cstddef>
@@ -12,26 +12,28 @@
 
 namespace billow::nn {
 
-// Neighbouring rows [row_begin, row_end) of one sequence.
+// Adjacent rows [row_begin, row_end) of one sequence.
 struct StateRun {
-  // The state behind the row before row_end is written to this block.
+  // The state after the row before row_end is written to this block.
   struct Stop {
     size_t row_end = 0;
     std::byte* block = nullptr;
   };
   size_t row_begin = 0;
   size_t row_end = 0;
-  const std::byte* from = nullptr;  // the block of the state to start from; null: nothing is before
-  std::span<const Stop> stops = {};  // rising, the last one at row_end; `from` may be among them
+  // The block with the initial state; null: the sequence begins here.
+  const std::byte* from = nullptr;
+  // In ascending order, the last one at row_end. They may include `from`.
+  std::span<const Stop> stops = {};
 };
 
-// The part of a layer's states: floats at an offset of bytes in each block.
+// A part of a layer's states: floats at a byte offset in each block.
 struct StatePart {
   std::span<const StateRun> runs;
   size_t offset = 0;
 };
 
-// Columns of a matrix that a row's inputs stand in.
+// The columns of a matrix that hold a row's inputs.
 struct Columns {
   Columns() = default;
   // A whole matrix is all of its columns. NOLINTNEXTLINE(google-explicit-constructor)
@@ -56,14 +58,14 @@ constexpr size_t conv_state_floats(size_t taps, size_t n_channels) {
 void conv(const Compute& compute, const StatePart& part, const Conv& conv, tensor::Matrix x,
           tensor::Matrix out);
 
-// kernels::LinearStateArgs. Head h has its key and query at key_head(h) * n_keys, its value at h *
-// n_values of a row.
+// kernels::LinearStateArgs. In a row, head h has its key and query at key_head(h) * n_keys, and its
+// value at h * n_values.
 struct LinearState {
-  size_t n_heads = 0;   // of values
-  size_t n_keys = 0;    // of a head; a multiple of 4
-  size_t n_values = 0;  // of a head; a multiple of 16
+  size_t n_heads = 0;   // number of value heads
+  size_t n_keys = 0;    // in each head; a multiple of 4
+  size_t n_values = 0;  // in each head; a multiple of 16
   size_t n_key_heads = 0;
-  bool tiled = false;  // head h uses key head h % n_key_heads, else h / (n_heads / n_key_heads)
+  bool tiled = false;  // uses key head h % n_key_heads, otherwise h / (n_heads / n_key_heads)
   bool corrects = false;
   bool decay_by_key = false;
   size_t key_head(size_t head) const noexcept {
@@ -75,17 +77,17 @@ struct LinearStateRows {
   Columns keys = {};
   Columns queries = {};
   Columns values = {};
-  Columns decays = {};  // [n_heads], or [n_heads * n_keys] where decay_by_key
+  Columns decays = {};  // [n_heads], or [n_heads * n_keys] if decay_by_key
   Columns gains = {};   // [n_heads]
   tensor::Matrix out;   // [n_heads * n_values]
 };
 void linear_state(const Compute& compute, const StatePart& part, const LinearState& shape,
                   const LinearStateRows& rows);
 
-// kernels::ReplacingStateArgs. Head h has the keys, and as many values, from h * n_keys on.
+// kernels::ReplacingStateArgs. Head h has its n_keys keys, and n_keys values, from h * n_keys on.
 struct ReplacingState {
   size_t n_heads = 0;
-  size_t n_keys = 0;  // of a head; a multiple of 16
+  size_t n_keys = 0;  // in each head; a multiple of 16
   size_t state_floats() const noexcept { return n_heads * n_keys * n_keys; }
 };
 struct ReplacingStateRows {  // each [n_heads * n_keys]

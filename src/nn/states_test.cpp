@@ -1,4 +1,4 @@
-// Rows of several sequences, and states that go from block to block, against one run.
+// Compares rows of several sequences, and states that move from block to block, with one run.
 #include "nn/states.h"
 
 #include <gtest/gtest.h>
@@ -39,7 +39,7 @@ class StatesTest : public testing::Test {
 
   std::byte* block(size_t i) { return reinterpret_cast<std::byte*>(blocks[i].data()); }
 
-  // Both layers over the rows of `runs`, whose outputs stand side by side.
+  // Runs both layers over the rows of `runs`.
   void run(Inputs& in, size_t n_rows, std::span<const StateRun> runs, size_t first_row,
            std::vector<float>& convolved, std::vector<float>& read) {
     const Compute compute{kernels::select_table(), team, arena};
@@ -65,7 +65,7 @@ class StatesTest : public testing::Test {
   tensor::Arena arena;
 };
 
-TEST_F(StatesTest, CutsAndStopsChangeNoBit) {
+TEST_F(StatesTest, CutsAndStopsKeepEveryBit) {
   constexpr size_t kRows = 12;
   Inputs in(kRows);
   const StateRun::Stop to_end[] = {{kRows, block(0)}};
@@ -74,7 +74,7 @@ TEST_F(StatesTest, CutsAndStopsChangeNoBit) {
   std::vector<float> read;
   run(in, kRows, whole, 0, convolved, read);
   for (size_t cut = 1; cut < kRows; ++cut) {
-    // The first part in place, the second from block to block with a stop between.
+    // The first part works in place. The second goes from block to block with a stop between.
     const StateRun::Stop first_stop[] = {{cut, block(1)}};
     const StateRun first[] = {
         {.row_begin = 0, .row_end = cut, .from = nullptr, .stops = first_stop}};
@@ -83,7 +83,7 @@ TEST_F(StatesTest, CutsAndStopsChangeNoBit) {
     run(in, cut, first, 0, part_convolved, part_read);
     const size_t rest = kRows - cut;
     std::vector<StateRun::Stop> stops;
-    if (rest > 1) stops.push_back({1, block(1)});  // where the run starts from
+    if (rest > 1) stops.push_back({1, block(1)});  // the block that the run starts from
     stops.push_back({rest, block(2)});
     const StateRun second[] = {{.row_begin = 0, .row_end = rest, .from = block(1), .stops = stops}};
     std::vector<float> rest_convolved;
@@ -97,7 +97,7 @@ TEST_F(StatesTest, CutsAndStopsChangeNoBit) {
   }
 }
 
-TEST_F(StatesTest, SequencesSideBySideAreThoseAlone) {
+TEST_F(StatesTest, SequencesTogetherEqualSequencesAlone) {
   Inputs in(9);
   const StateRun::Stop ends[] = {{4, block(0)}, {9, block(1)}};
   const StateRun both[] = {

@@ -1,4 +1,4 @@
-// Inputs that the tests share.
+// Shared inputs of the tests.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@ namespace billow::nn {
 
 using kernels::gaussian;
 
-// `values` as weights of that type.
+// Returns `values` as weights of this type.
 inline std::vector<std::byte> encoded(quant::Type type, const std::vector<float>& values) {
   std::vector<std::byte> bytes(quant::row_bytes(type, values.size()));
   quant::row(type).encode(values.data(), values.size(), bytes.data());

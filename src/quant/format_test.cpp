@@ -1,4 +1,4 @@
-// What holds for every format of type_list.h.
+// Tests that every format of type_list.h must pass.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,10 +20,10 @@ namespace {
 constexpr size_t kRowLen = 512;
 
 struct Bounds {
-  double error;            // relative RMSE on Gaussian data, a few per cent above a sound encoder's
-  float outlier = 6.0f;    // how far an outlier of 100 may be off
-  float beside = 20.0f;    // how large what stands beside it may become
-  float smallest = 1e-2f;  // deviation of data that the format has fine enough scales for
+  double error;            // relative RMSE on Gaussian data, a few per cent above a good encoder's
+  float outlier = 6.0f;    // max error of an outlier of 100
+  float others = 20.0f;    // max magnitude of the other elements
+  float smallest = 1e-2f;  // smallest deviation of data that the format has fine enough scales for
   float largest = 65504.0f;
 };
 
@@ -55,10 +55,10 @@ const std::map<std::string_view, Bounds>& bounds_by_name() {
       {"TQ1_0", {0.83}},
       {"TQ2_0", {0.83}},
       {"MXFP4", {0.119}},
-      // The scale of the whole matrix brings values into the range of those of the parts.
+      // The scale of the whole matrix brings values into the range of the parts' scales.
       {"NVFP4", {.error = 0.101, .smallest = 0.5f, .largest = 2688.0f}},
       // One magnitude for all: their mean.
-      {"Q1_0", {.error = 0.62, .outlier = 99.9f, .beside = 1.0f}},
+      {"Q1_0", {.error = 0.62, .outlier = 99.9f, .others = 1.0f}},
       {"Q2_0", {0.745}},
   };
   return bounds;
@@ -126,7 +126,7 @@ struct FormatName {
 
 TYPED_TEST_SUITE(FormatTest, TestTypes<Formats>::Type, FormatName);
 
-TYPED_TEST(FormatTest, GaussianDataKeepsItsShape) {
+TYPED_TEST(FormatTest, KeepsGaussianDataWithinItsErrorBound) {
   const Bounds& bounds = bounds_of(this->format());
   // 1e-2 is the size of trained weights; 8000 brings values near the largest half.
   for (float deviation : {bounds.smallest, 1.0f, bounds.largest / 8.2f}) {
@@ -145,7 +145,7 @@ TYPED_TEST(FormatTest, ZeroIsExact) {
   }
 }
 
-TYPED_TEST(FormatTest, ConstantsAreKept) {
+TYPED_TEST(FormatTest, KeepsConstants) {
   for (float constant : {0.75f, -0.75f, 24.0f, -24.0f}) {
     for (float value : round_trip(this->format(), std::vector<float>(kRowLen, constant))) {
       ASSERT_NEAR(value, constant, 0.01f * std::fabs(constant));
@@ -153,7 +153,7 @@ TYPED_TEST(FormatTest, ConstantsAreKept) {
   }
 }
 
-TYPED_TEST(FormatTest, OneOutlierIsKept) {
+TYPED_TEST(FormatTest, KeepsOneOutlier) {
   for (float outlier : {100.0f, -100.0f}) {
     std::vector<float> values = gaussian(kRowLen, 0.1f);
     values[37] = outlier;
@@ -162,13 +162,13 @@ TYPED_TEST(FormatTest, OneOutlierIsKept) {
     EXPECT_NEAR(decoded[37], outlier, bounds.outlier);
     for (size_t i = 0; i < values.size(); ++i) {
       if (i != 37) {
-        ASSERT_LT(std::fabs(decoded[i]), bounds.beside) << i;
+        ASSERT_LT(std::fabs(decoded[i]), bounds.others) << i;
       }
     }
   }
 }
 
-TYPED_TEST(FormatTest, ValuesBelowTheRangeOfHalvesBecomeNearlyZero) {
+TYPED_TEST(FormatTest, RoundsValuesBelowTheRangeOfHalvesToNearlyZero) {
   for (float size : {1e-40f, 1e-30f, 1e-9f}) {
     for (float value : round_trip(this->format(), gaussian(kRowLen, size))) {
       ASSERT_LT(std::fabs(value), 1e-6f);
@@ -176,7 +176,7 @@ TYPED_TEST(FormatTest, ValuesBelowTheRangeOfHalvesBecomeNearlyZero) {
   }
 }
 
-TYPED_TEST(FormatTest, TheLargestHalvesStayFinite) {
+TYPED_TEST(FormatTest, KeepsTheLargestHalvesFinite) {
   const float largest = bounds_of(this->format()).largest;
   std::vector<float> values(kRowLen);
   for (size_t i = 0; i < values.size(); ++i) values[i] = i % 4 < 2 ? -largest : largest;
@@ -201,7 +201,7 @@ TYPED_TEST(FormatTest, EncodesAnythingWithoutUndefinedBehaviour) {
   }
 }
 
-TYPED_TEST(FormatTest, ARowIsItsGroupsOneAfterTheOther) {
+TYPED_TEST(FormatTest, RowIsASequenceOfGroups) {
   const std::vector<float> values = gaussian(kRowLen, 1.0f);
   const TypeRow& format = this->format();
   const std::vector<std::byte> bytes = encode(format, values);
@@ -217,8 +217,8 @@ TYPED_TEST(FormatTest, ARowIsItsGroupsOneAfterTheOther) {
   }
 }
 
-// Any bytes are a group, at any address; both readings of it agree. Products of a scale and a code
-// fit a float, so they agree exactly.
+// Any bytes at any address are a valid group, and decode and unpack agree. They agree exactly,
+// because the product of a scale and a code fits in a float.
 TYPED_TEST(FormatTest, UnpackedFormEqualsDecodedValuesForAnyBytes) {
   using Group = typename TypeParam::Group;
   std::mt19937 random(11);

@@ -1,4 +1,4 @@
-// Compares with tests/golden/quant.json, which tests/golden/make_quant_golden.py makes with the
+// Compares with tests/golden/quant.json, which tests/golden/make_quant_golden.py generates with the
 // gguf Python package.
 #include <gtest/gtest.h>
 

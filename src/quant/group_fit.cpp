@@ -12,15 +12,16 @@
 namespace billow::quant {
 namespace {
 
-// Below this a part counts as zero; the square of anything larger is a normal float times a group.
+// A part whose elements are below this is zero. The square of a larger element is at least the
+// smallest normal float times the number of elements of a group.
 constexpr float kNothing = 1e-15f;
 
 using Weights = std::array<float, kSuperGroupLen>;
 
 float rounded_f16(float value) noexcept { return f16_to_f32(f32_to_f16(value)); }
 
-// Larger elements count for more, for they move the products more; the part's own size keeps the
-// small ones in view.
+// Larger elements have larger weights, because they affect products more. The part's rms keeps
+// small elements relevant.
 void weigh(std::span<const float> x, float* weights) noexcept {
   double sum = 0.0;
   for (float value : x) sum += static_cast<double>(value) * static_cast<double>(value);
@@ -33,8 +34,8 @@ struct Line {
   float min;
 };
 
-// The scale and the minimum (0 or more) that fit given codes best, in x ~ scale * code - min, and
-// how much of the weighted sum of squares they explain.
+// The best scale and minimum (0 or more) for given codes, in x ~ scale * code - min. `gain` is the
+// part of the weighted sum of squares that they explain.
 struct LineFit {
   Line line;
   double gain;
@@ -65,8 +66,8 @@ LineFit fit_line(std::span<const float> x, const float* weights, float inverse, 
   return {{static_cast<float>(scale), static_cast<float>(fitted_min)}, gain};
 }
 
-// Tries steps a little finer and coarser than the range of x asks for, and from the best of them
-// lets codes and line improve each other.
+// Tries steps slightly finer and coarser than the range of x requires. Then improves codes and line
+// of the best trial in turn.
 Line best_line(std::span<const float> x, const float* weights, int max_code) noexcept {
   const float min = std::max(0.0f, -*std::min_element(x.begin(), x.end()));
   const float range = *std::max_element(x.begin(), x.end()) + min;
@@ -85,8 +86,8 @@ Line best_line(std::span<const float> x, const float* weights, int max_code) noe
   return best.line;
 }
 
-// The codes and the integer they multiply the scale with; lowest() is the level that the largest
-// magnitude is given.
+// The codes, and the integer that multiplies the scale for each code. lowest() is the level of the
+// max magnitude.
 class UniformLevels {
  public:
   explicit UniformLevels(int n_steps) noexcept : n_steps_(n_steps) {}
@@ -113,10 +114,10 @@ class CodebookLevels {
 
 struct ScaleFit {
   float scale;
-  double gain;  // of the weighted sum of squares, what scale * level explains
+  double gain;  // the part of the weighted sum of squares that scale * level explains
 };
 
-// The scale that fits best the levels nearest to x * inverse.
+// Returns the scale that best fits the levels nearest to x * inverse.
 template <class Levels>
 ScaleFit fit_scale(std::span<const float> x, const float* weights, float inverse,
                    const Levels& levels) noexcept {
@@ -176,8 +177,8 @@ SymmetricGroup fit_levels(const float* x, size_t part_len, int n_part_steps,
   return group;
 }
 
-// How far an entry is from elements: the sum of two table entries, of the levels in the lower and
-// in the upper half of the entry's bits.
+// The distance of an entry from elements. It is the sum of two table entries: of the levels in the
+// lower half of the entry's bits, and of those in the upper half.
 class GridErrors {
  public:
   GridErrors(const float* targets, const int8_t* values, size_t level_bits) noexcept
@@ -199,7 +200,7 @@ class GridErrors {
     size_t index;
     float error;
   };
-  // The first of the entries that are nearest. The loop is most of an encoder's time.
+  // Returns the nearest entry, the first of equal ones. This loop takes most of an encoder's time.
   Nearest nearest(std::span<const uint16_t> entries) const noexcept {
     const float* lower = sums_[0];
     const float* upper = sums_[1];
@@ -219,7 +220,7 @@ class GridErrors {
   float sums_[2][256];
 };
 
-// Elements of a group with the entries that were chosen for them.
+// The elements of a group and the entries that were chosen for them.
 class GridSearch {
  public:
   GridSearch(const float* x, const GridFormat& format) noexcept : x_(x), format_(format) {
@@ -237,7 +238,7 @@ class GridSearch {
     }
   }
 
-  // The scale that fits the chosen entries best.
+  // Returns the scale that best fits the chosen entries.
   ScaleFit fit(size_t at, size_t n, const float* weights) const noexcept {
     double wqx = 0, wqq = 0;
     for (size_t i = at; i < at + n; ++i) {
@@ -257,7 +258,7 @@ class GridSearch {
 
   bool negative(size_t i) const noexcept { return (group_.signs[i / 8] >> (i % 8) & 1) != 0; }
 
-  // Where an odd number of 8 is negative, the least of them changes its sign.
+  // If an odd number of 8 elements is negative, the one of min magnitude changes its sign.
   void set_signs(size_t at) noexcept {
     if (format_.signs == GridSigns::kNone) return;
     size_t n_negative = 0;
@@ -280,7 +281,7 @@ class GridSearch {
     return static_cast<float>(negative(i) ? -size : size);
   }
 
-  // The same for elements that share a choice of values; returns the error.
+  // The same for elements that use the same values; returns the error.
   float choose(size_t begin, float inverse, size_t which) noexcept {
     float sum = 0.0f;
     for (size_t at = begin; at < begin + format_.choice_len; at += entry_len()) {
@@ -302,7 +303,7 @@ class GridSearch {
   GridGroup group_ = {};
 };
 
-// Tries the scales that give the largest magnitude one of the levels, and some below the last.
+// Tries scales that map the max magnitude to one of the levels, and some scales below the last one.
 float best_grid_scale(const float* x, const float* weights, size_t at, const GridFormat& format,
                       GridSearch& search) noexcept {
   const float largest = std::fabs(extreme_of(x + at, format.part_len));

@@ -1,5 +1,5 @@
-// IEEE half and bfloat16 to float and back, bit for bit (round to nearest even, NaN kept), without
-// hardware support.
+// Converts IEEE half and bfloat16 to float and back, bit for bit, without hardware support. Rounds
+// to nearest even, and keeps NaN.
 #pragma once
 
 #include <bit>

@@ -12,8 +12,8 @@ namespace {
 
 constexpr float kInf = std::numeric_limits<float>::infinity();
 
-// The value of a finite half by the definition of the format: sign, 5 bits of exponent, 10 of
-// fraction.
+// Returns the value of a finite half by the definition of the format: sign, 5 bits of exponent, 10
+// of fraction.
 double half_value(uint32_t bits) {
   const int exponent = static_cast<int>((bits >> 10) & 31);
   const double fraction = static_cast<double>(bits & 1023);
@@ -38,7 +38,7 @@ TEST(HalfTest, EveryHalfConvertsToItsValue) {
   }
 }
 
-TEST(HalfTest, EveryHalfComesBackAsItself) {
+TEST(HalfTest, EveryHalfSurvivesARoundTrip) {
   for (uint32_t bits = 0; bits < 0x10000; ++bits) {
     const float value = f16_to_f32(u16(bits));
     const uint16_t back = f32_to_f16(value);
@@ -51,9 +51,9 @@ TEST(HalfTest, EveryHalfComesBackAsItself) {
   }
 }
 
-// Between two neighbouring halves everything below the midpoint goes down, everything above it up,
-// and the midpoint to the even one. The half after the largest finite one would be 65536, which is
-// infinity.
+// Between two adjacent halves, values below the midpoint round down, values above it round up, and
+// the midpoint rounds to the even one. The half after the largest finite one would be 65536, which
+// is infinity.
 TEST(HalfTest, RoundsToNearestEvenAtEveryBoundary) {
   for (uint32_t low = 0; low < 0x7C00; ++low) {
     const uint32_t high = low + 1;
@@ -69,7 +69,7 @@ TEST(HalfTest, RoundsToNearestEvenAtEveryBoundary) {
   }
 }
 
-TEST(HalfTest, ExtremesOfSinglesBecomeZeroOrInfinity) {
+TEST(HalfTest, ExtremeFloatsBecomeZeroOrInfinity) {
   EXPECT_EQ(f32_to_f16(std::numeric_limits<float>::denorm_min()), 0);
   EXPECT_EQ(f32_to_f16(-std::numeric_limits<float>::denorm_min()), 0x8000);
   EXPECT_EQ(f32_to_f16(std::numeric_limits<float>::max()), 0x7C00);
@@ -77,7 +77,7 @@ TEST(HalfTest, ExtremesOfSinglesBecomeZeroOrInfinity) {
   EXPECT_TRUE(std::isnan(f16_to_f32(f32_to_f16(std::numeric_limits<float>::quiet_NaN()))));
 }
 
-TEST(Bf16Test, EveryValueComesBackAsItself) {
+TEST(Bf16Test, EveryValueSurvivesARoundTrip) {
   for (uint32_t bits = 0; bits < 0x10000; ++bits) {
     const float value = bf16_to_f32(u16(bits));
     ASSERT_EQ(std::bit_cast<uint32_t>(value), bits << 16);

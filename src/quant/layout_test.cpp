@@ -1,5 +1,4 @@
-// Groups written by hand from the layout prose of each format, with the values that the prose gives
-// for them.
+// Handwritten groups and the values that each format's layout description gives for them.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,15 +15,15 @@ struct Byte {
   int value;
 };
 
-// Elements first..last have the value.
+// Elements first..last have this value.
 struct Stretch {
   size_t first;
   size_t last;
   float value;
 };
 
-// A group of zero bytes but for the listed ones, and the values of all its elements: `rest` but for
-// the listed ones.
+// A group, and the values of its elements. Bytes that are not listed are zero; elements that are
+// not listed have the value `rest`.
 struct Case {
   std::string_view format;
   std::vector<Byte> bytes;
@@ -125,7 +124,7 @@ const std::vector<Case>& long_group_cases() {
        {{209, 0x38}, {192, 0x02}, {0, 0x0F}, {128, 0x03}, {206, 0xFF}, {96, 0xA0}, {160, 0x80}},
        0.0f,
        {{0, 0, 31.0f}, {1, 15, -32.0f}, {224, 224, -5.0f}, {225, 239, 16.0f}}},
-      // d = 1.5; the sums are not read
+      // d = 1.5; the sums are ignored
       {"Q8_K", {{2, 0xC0}, {3, 0x3F}, {259, 0xFE}, {260, 0x55}}, 0.0f, {{255, 255, -3.0f}}},
       // d = 1. Part 3: scale 33 - 32; part 7: scale 63 - 32; the others -32
       {"IQ4_XS",
@@ -139,34 +138,32 @@ const std::vector<Case>& long_group_cases() {
 // Formats with grids or digits. Entry 0 of each grid has level 0 eight or four times.
 const std::vector<Case>& grid_cases() {
   static const std::vector<Case> list = {
-      // d = 1. Part 7: scale 5, so 11 / 8; its last stretch: entry 1, which has 43 first, and the
-      // signs of elements 1 and, to make them even, 7
+      // d = 1. Part 7: scale 5, so 11 / 8. Its last stretch: entry 1, which has 43 first. The signs
+      // of element 1 and, to make them even, of element 7 are set.
       {"IQ2_XXS",
        {{1, 0x3C}, {61, 0x01}, {64, 0x40}, {65, 0x50}},
        1.0f,
        {{224, 255, 11.0f}, {248, 248, 59.125f}, {249, 249, -11.0f}, {255, 255, -11.0f}}},
-      // d = 1. Part 15: scale 1, so 3 / 8; its last stretch: entry 257 (25, 43, 8, .., 8, 25),
-      // signs
-      // as before
+      // d = 1. Part 15: scale 1, so 3 / 8. Its last stretch: entry 257 (25, 43, 8, .., 8, 25),
+      // signs as before.
       {"IQ2_XS",
        {{1, 0x3C}, {64, 0x01}, {65, 0x05}, {73, 0x10}},
        1.0f,
        {{240, 255, 3.0f}, {248, 248, 9.375f}, {249, 249, -16.125f}, {255, 255, -9.375f}}},
-      // d = 1. Part 15 as before; its last stretch: entry 513 (25, 8, 8, 25, 25, 8, 8, 25), signs
-      // of
-      // the first and the last element
+      // d = 1. Part 15 as before. Its last stretch: entry 513 (25, 8, 8, 25, 25, 8, 8, 25), with
+      // the signs of the first and the last element.
       {"IQ2_S",
        {{1, 0x3C}, {33, 0x01}, {73, 0x80}, {65, 0x81}, {81, 0x10}},
        1.0f,
        {{240, 255, 3.0f}, {248, 248, -9.375f}, {251, 252, 9.375f}, {255, 255, -9.375f}}},
-      // d = 1. Part 7: scale 5, so 11 / 4; the last entry: 255 (4, 28, 52, 62), signs of element
-      // 253
-      // and, to make them even, 255
+      // d = 1. Part 7: scale 5, so 11 / 4. The last entry: 255 (4, 28, 52, 62), with the signs of
+      // element 253 and, to make them even, of element 255.
       {"IQ3_XXS",
        {{1, 0x3C}, {65, 0xFF}, {97, 0x54}},
        1.0f,
        {{224, 255, 11.0f}, {253, 253, -77.0f}, {254, 254, 143.0f}, {255, 255, -170.5f}}},
-      // d = 1. Part 7: scale 2, so 5; the last entry: 257 (5, 7, 9, 5), sign of element 254
+      // d = 1. Part 7: scale 2, so 5. The last entry: 257 (5, 7, 9, 5), with the sign of element
+      // 254.
       {"IQ3_S",
        {{1, 0x3C}, {65, 0x01}, {73, 0x80}, {105, 0x40}, {109, 0x20}},
        1.0f,
@@ -175,9 +172,8 @@ const std::vector<Case>& grid_cases() {
         {253, 253, 35.0f},
         {254, 254, -45.0f},
         {255, 255, 25.0f}}},
-      // d = 1. Part 7: scale 2, so 5, with the shift; its last stretch: entry 0x501, levels 0 1 1 1
-      // 0
-      // 1 2 1
+      // d = 1. Part 7: scale 2, so 5, with the shift. Its last stretch: entry 0x501, with the
+      // levels 0 1 1 1 0 1 2 1.
       {"IQ1_S",
        {{1, 0x3C}, {33, 0x01}, {49, 0xAA}},
        -0.875f,
@@ -186,7 +182,7 @@ const std::vector<Case>& grid_cases() {
         {253, 253, -0.625f},
         {254, 254, 4.375f},
         {255, 255, -0.625f}}},
-      // The same, where only the last stretch has the shift
+      // The same, but only the last stretch has the shift.
       {"IQ1_M",
        {{53, 0xC0}, {55, 0x34}, {31, 0x01}, {47, 0xD0}},
        -0.875f,
@@ -225,7 +221,7 @@ std::vector<Case> cases() {
   return all;
 }
 
-TEST(LayoutTest, GroupsDecodeToTheValuesOfTheirLayout) {
+TEST(LayoutTest, GroupsDecodeByTheirLayout) {
   for (const Case& c : cases()) {
     const TypeRow* format = find_type(c.format);
     ASSERT_NE(format, nullptr) << c.format;
@@ -243,7 +239,7 @@ TEST(LayoutTest, GroupsDecodeToTheValuesOfTheirLayout) {
   }
 }
 
-// A group whose values the format has exactly is encoded as these.
+// If a format can hold a group's values exactly, it encodes exactly these values.
 TEST(LayoutTest, Iq4NlEncodesItsOwnValuesExactly) {
   const int steps[] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
   std::vector<float> values(32);
@@ -281,7 +277,7 @@ TEST(LayoutTest, EveryFormatHasACase) {
   for (const TypeRow& format : types()) {
     const bool found =
         std::ranges::any_of(cases(), [&](const Case& c) { return c.format == format.name; });
-    EXPECT_TRUE(found) << format.name << ": write a group by hand in layout_test.cpp";
+    EXPECT_TRUE(found) << format.name << ": add a handwritten group to layout_test.cpp";
   }
 }
 

@@ -1,7 +1,7 @@
-// Fields of packed groups and the rounding of codes, for the formats in types/. Groups lie at any
-// byte address in a file, so a field wider than a byte is an array of bytes and goes through
-// memcpy. Pure functions; any thread. What unpack may call is a template on Isa; the rest is for
-// decode and encode only (see unpack.h).
+// Fields of packed groups and the rounding of codes, for the formats in types/. A group may be at
+// any byte address in a file. So a field wider than a byte is an array of bytes, and is read with
+// memcpy. Pure functions; any thread. Functions that unpack may call are templates on Isa. All
+// others are only for decode and encode (see unpack.h).
 #pragma once
 
 #include <bit>
@@ -15,7 +15,7 @@
 namespace billow::quant {
 
 static_assert(std::endian::native == std::endian::little,
-              "weights are used as they lie in the file");
+              "weights are used in the byte order of the file");
 
 inline float load_f16(const uint8_t (&bytes)[2]) noexcept {
   uint16_t bits;
@@ -28,32 +28,32 @@ inline void store_f16(float value, uint8_t (&bytes)[2]) noexcept {
   std::memcpy(bytes, &bits, sizeof bits);
 }
 
-// The integer part of a value that is 0 or more, kept within 0..max; NaN gives 0.
+// Returns the integer part of a value of at least 0, limited to 0..max; 0 for NaN.
 inline uint8_t truncated_code(float value, int max) noexcept {
   if (!(value > 0.0f)) return 0;
   return static_cast<uint8_t>(value < static_cast<float>(max) ? static_cast<int>(value) : max);
 }
 
-// The nearest integer (half to even), kept within min..max; NaN gives min.
+// Returns the nearest integer (half to even), limited to min..max; min for NaN.
 inline int rounded_code(float value, int min, int max) noexcept {
   if (!(value > static_cast<float>(min))) return min;
   if (value >= static_cast<float>(max)) return max;
   return static_cast<int>(std::nearbyint(value));
 }
 
-// The nearest integer (half away from zero), kept within min..max; NaN gives min.
+// Returns the nearest integer (half away from zero), limited to min..max; min for NaN.
 inline int code_away_from_zero(float value, int min, int max) noexcept {
   if (!(value > static_cast<float>(min))) return min;
   if (value >= static_cast<float>(max)) return max;
   return static_cast<int>(std::round(value));
 }
 
-// 1 / value, or 0 for 0.
+// Returns 1 / value, or 0 for 0.
 inline float reciprocal_or_zero(float value) noexcept {
   return value != 0.0f ? 1.0f / value : 0.0f;
 }
 
-// The element of largest magnitude, the first of several; 0 of none. NaN is passed over.
+// Returns the element of max magnitude, the first of equal ones; 0 if n is 0. Ignores NaN.
 inline float extreme_of(const float* x, size_t n) noexcept {
   float extreme = 0.0f;
   for (size_t i = 0; i < n; ++i) {
@@ -82,9 +82,9 @@ inline void fill(float* __restrict out, float value) noexcept {
   for (size_t i = 0; i < count; ++i) out[i] = value;
 }
 
-// Byte i of 16 becomes 255 where bit i of the 16 bits is set, else 0. Each byte gets the half that
-// holds its bit, and keeps that bit. Vectors of the compiler, because no loop over bits becomes
-// this.
+// Sets byte i of 16 to 255 if bit i of the 16 bits is set, otherwise to 0. Each byte gets the half
+// that contains its bit, and keeps that bit. Uses the compiler's vectors, because compilers do not
+// turn a loop over bits into this code.
 template <class Isa>
 inline void unpack_bits(const uint8_t* bits, uint8_t* __restrict out) noexcept {
   using Bytes = uint8_t __attribute__((vector_size(16)));

@@ -1,9 +1,9 @@
 // Groups of 256 elements whose parts have small integers as scales (and minima):
 //     x = unit * scale * code - min_unit * min.
-// A format with such parts has, beside unpack (see unpack.h),
+// In addition to unpack (see unpack.h), a format with such parts has
 //     template <class Isa> static void unpack_codes(const Group&, int8_t* codes) noexcept;
 //     template <class Isa> static void unpack_parts(const Group&, Parts&) noexcept;
-// from which unpack_by_parts makes unpack; the packed form takes their integers as they are.
+// unpack_by_parts computes unpack from these. The packed form copies the integers without change.
 #pragma once
 
 #include <cstddef>
@@ -13,8 +13,8 @@ namespace billow::quant {
 
 struct Parts {
   float unit;
-  float min_unit;      // 0 where the format has no minima
-  uint8_t scales[16];  // of each part of 16 or 32; signed where the format has no minima
+  float min_unit;      // 0 if the format has no minima
+  uint8_t scales[16];  // of each part of 16 or 32; signed if the format has no minima
   uint8_t mins[16];
 };
 

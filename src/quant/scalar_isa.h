@@ -1,5 +1,4 @@
-// The Isa of plain C++, for tests and as the reference that other Isas are compared with (see
-// unpack.h).
+// The Isa in plain C++, for tests and as the reference for other Isas (see unpack.h).
 #pragma once
 
 #include <cstddef>

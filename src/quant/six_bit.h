@@ -1,8 +1,8 @@
-// The 12 bytes in which Q4_K and Q5_K keep eight scales and eight minima of 6 bits. For part j < 4
-// the scale is the low 6 bits of byte j and the minimum those of byte j + 4. For part j >= 4 the
-// low 4 bits of the scale are the low half of byte j + 4 and those of the minimum its high half;
-// the upper 2 bits are the top of byte j - 4 (scale) and of byte j (minimum). Pure functions; any
-// thread.
+// The 12 bytes in which Q4_K and Q5_K keep eight scales and eight minima of 6 bits. For part j < 4,
+// the scale is the low 6 bits of byte j, and the minimum is the low 6 bits of byte j + 4. For part
+// j >= 4, the low 4 bits of the scale are the low half of byte j + 4, and those of the minimum are
+// its high half. The upper 2 bits of the scale are the top of byte j - 4, and those of the minimum
+// are the top of byte j. Pure functions; any thread.
 #pragma once
 
 #include <cstddef>
@@ -35,7 +35,7 @@ inline void store_six_bit(const uint8_t* scales, const uint8_t* mins,
   }
 }
 
-// All scales and minima, a byte each.
+// Writes all scales and minima, one byte each.
 template <class Isa>
 inline void unpack_six_bit(const uint8_t (&bytes)[12], uint8_t* __restrict scales,
                            uint8_t* __restrict mins) noexcept {

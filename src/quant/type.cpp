@@ -29,7 +29,7 @@ void encode_row(const float* in, size_t n, std::byte* row) noexcept {
 template <class Format>
 constexpr TypeRow make_row() {
   static_assert(sizeof(typename Format::Group) == Format::kGroupBytes);
-  static_assert(alignof(typename Format::Group) == 1, "groups lie at any address in a file");
+  static_assert(alignof(typename Format::Group) == 1, "a group may be at any address in a file");
   static_assert(!Format::kInteger || Format::kGroupLen % 32 == 0);
   static_assert(!Format::kPacking.has_heads() || Format::kGroupLen == kHeadLen);
   return {.type = Format::kType,

@@ -1,5 +1,5 @@
-// The weight formats that Billow computes with: one row a format, made from type_list.h. A format's
-// header in types/ says how its bytes lie. Pure functions; any thread.
+// The weight formats that Billow computes with, with one row for each, made from type_list.h. The
+// format's header in types/ describes its bytes. Pure functions; any thread.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace billow::quant {
 
-// Numbered as in GGUF files.
+// The numbers are those of GGUF files.
 enum class Type : uint8_t {
   kF32 = 0,
   kF16 = 1,
@@ -47,26 +47,26 @@ enum class Type : uint8_t {
 struct TypeRow {
   Type type;
   std::string_view name;  // as users write it: "Q4_K"
-  uint32_t group_len;     // elements of a group; a row is a whole number of groups
+  uint32_t group_len;     // elements of a group; a row has only whole groups
   uint32_t group_bytes;
-  Packing packing;  // how it is packed for the kernels; packing.h
-  bool integer;     // computed with 8-bit activations; false: in floating point
-  // Reference forms: one row of n elements, n a multiple of group_len.
+  Packing packing;  // its packed form for the kernels; packing.h
+  bool integer;     // computed with 8-bit activations; otherwise in floating point
+  // Reference code for one row of n elements, n a multiple of group_len.
   void (*decode)(const std::byte* row, size_t n, float* out) noexcept;
   void (*encode)(const float* in, size_t n, std::byte* row) noexcept;
 };
 
-// All rows, in order of their numbers.
+// Returns all rows, in order of their numbers.
 std::span<const TypeRow> types() noexcept;
 
-// Null for a GGUF number that Billow does not compute with.
+// Returns null for a GGUF number that Billow does not compute with.
 const TypeRow* find_type(uint32_t gguf_id) noexcept;
-// Null for an unknown name (upper or lower case).
+// Returns null for an unknown name. Ignores the case of letters.
 const TypeRow* find_type(std::string_view name) noexcept;
-// The row of a Type. Never fails.
+// Returns the row of a Type. Never fails.
 const TypeRow& row(Type type) noexcept;
 
-// Bytes of n elements. REQUIRES: n is a multiple of the group length.
+// Returns the bytes of n elements. REQUIRES: n is a multiple of the group length.
 size_t row_bytes(Type type, size_t n) noexcept;
 
 }  // namespace billow::quant

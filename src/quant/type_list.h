@@ -1,5 +1,5 @@
-// The list of weight formats, in order of their numbers: the row table, the kernels of every ISA
-// and the tests are made from it. docs/adding-a-weight-format.md says what a new entry needs.
+// The list of weight formats, in order of their numbers. The row table, the kernels of every ISA
+// and the tests are generated from it. docs/adding-a-weight-format.md lists what a new entry needs.
 #pragma once
 
 #include "quant/types/bf16.h"

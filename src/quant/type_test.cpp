@@ -9,7 +9,7 @@
 namespace billow::quant {
 namespace {
 
-TEST(TypeTest, EveryRowIsFoundByItsNumberAndItsName) {
+TEST(TypeTest, FindsEveryRowByNumberAndName) {
   ASSERT_FALSE(types().empty());
   for (const TypeRow& format : types()) {
     std::string lower(format.name);
@@ -31,7 +31,7 @@ TEST(TypeTest, NumbersAndNamesAreUnique) {
   }
 }
 
-TEST(TypeTest, UnknownNumbersAndNamesGiveNull) {
+TEST(TypeTest, ReturnsNullForUnknownNumbersAndNames) {
   for (uint32_t id : {4u, 5u, 9u, 24u, 31u, 43u, 256u, 258u, 0xFFFFFFFFu}) {
     EXPECT_EQ(find_type(id), nullptr) << id;
   }
@@ -49,12 +49,12 @@ TEST(TypeTest, RowBytesCountsGroups) {
   EXPECT_EQ(row_bytes(Type::kQ4_K, 0), 0u);
 }
 
-TEST(TypeDeathTest, RowBytesRefusesPartOfAGroup) {
+TEST(TypeDeathTest, RowBytesRejectsPartOfAGroup) {
   EXPECT_DEATH(row_bytes(Type::kQ4_K, 128), "group_len");
 }
 
-// Rows of the published table of formats.
-TEST(TypeTest, GroupSizesAreThoseOfTheFormat) {
+// The rows of the published table of formats.
+TEST(TypeTest, GroupSizesEqualThePublishedSizes) {
   struct Size {
     Type type;
     uint32_t group_len;
@@ -79,8 +79,8 @@ TEST(TypeTest, GroupSizesAreThoseOfTheFormat) {
   }
 }
 
-// Bits that a weight takes in the packed form, the factors of rows left out.
-TEST(TypeTest, PackedSizesAreTheseBits) {
+// Bits of a weight in the packed form, without the factors of rows.
+TEST(TypeTest, PackedFormHasTheExpectedBitsPerWeight) {
   struct Size {
     Type type;
     double bits;

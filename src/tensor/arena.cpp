@@ -9,7 +9,8 @@
 namespace billow::tensor {
 namespace {
 
-// Address space, so that pieces never move and no pass leaves a gap; more than any pass needs.
+// Reserved address space, so that pieces never move and no pass leaves a gap; more than any pass
+// needs.
 constexpr size_t kMaxBytes = size_t{64} << 30;
 
 constexpr size_t rounded_up(size_t n, size_t unit) { return (n + unit - 1) / unit * unit; }
@@ -22,10 +23,10 @@ constexpr size_t rounded_up(size_t n, size_t unit) { return (n + unit - 1) / uni
 
 }  // namespace
 
-// Makes the first n_bytes, whole pages, usable.
+// Makes the first n_bytes, which are whole pages, usable.
 void Arena::hold(size_t n_bytes) {
   if (counting_) {
-    // NOLINTNEXTLINE(performance-no-int-to-ptr): an address that nobody uses, and not null
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): an address that is never used, and not null
     base_ = reinterpret_cast<std::byte*>(uintptr_t{kPage});
     n_held_ = n_bytes;
     return;

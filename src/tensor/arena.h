@@ -1,6 +1,6 @@
-// Owns the scratch memory of a forward pass: a region that is handed out piece by piece, side by
-// side, and taken back in one step. Used by one thread at a time. Memory is kept between passes: it
-// is what the largest pass needed, whatever passes there were before.
+// Owns the scratch memory of a forward pass. The arena allocates pieces one after another and frees
+// them in one step. One thread at a time. The arena keeps its memory between passes. Its size
+// depends only on the largest pass.
 #pragma once
 
 #include <cstddef>
@@ -16,21 +16,21 @@ class Arena {
  public:
   // Memory is held in whole pages of this size.
   static constexpr size_t kPage = AddressSpace::kHugePage;
-  static constexpr size_t kAlignment = 64;  // of what is handed out
+  static constexpr size_t kAlignment = 64;  // of allocated pieces
 
   Arena() = default;
-  // An arena that counts and holds no memory. What it hands out must not be read or written.
+  // An arena that counts bytes and holds no memory. Its pieces must not be read or written.
   struct Counting {};
   explicit Arena(Counting) noexcept : counting_(true) {}
-  // A part of another arena's memory, aligned to kAlignment, which must outlive it. REQUIRES: no
-  // more is asked for.
+  // Uses a part of another arena's memory, aligned to kAlignment, which must outlive this one.
+  // REQUIRES: allocations fit into this part.
   explicit Arena(std::span<std::byte> lent) noexcept
       : base_(lent.data()), n_held_(lent.size()), lent_(true) {}
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
 
-  // Uninitialised memory, aligned to kAlignment, valid until release(). Throws Error when there is
-  // no memory.
+  // Returns uninitialised memory, aligned to kAlignment, valid until release(). Throws Error if
+  // there is no memory.
   std::byte* bytes(size_t n_bytes);
   template <class T>
   T* array(size_t n) {
@@ -40,27 +40,27 @@ class Arena {
     return {array<float>(n_rows * n_cols), n_rows, n_cols};
   }
 
-  // Where the arena stands; release(mark) takes back everything handed out since.
+  // A position in the arena; release(mark) frees everything allocated since mark().
   using Mark = size_t;
   Mark mark() const noexcept { return used_; }
   void release(Mark mark) noexcept { used_ = mark; }
 
-  // Gives all memory back to the system. REQUIRES: nothing handed out is in use; it is not lent.
+  // Returns all memory to the system. REQUIRES: no piece is in use, and the memory is not lent.
   void trim() noexcept;
   size_t n_bytes() const noexcept { return n_held_; }  // held from the system, or counted
 
  private:
   void hold(size_t n_bytes);
 
-  AddressSpace space_;         // none where memory is lent
-  std::byte* base_ = nullptr;  // of it, or of what is lent
-  size_t used_ = 0;            // bytes that are handed out
+  AddressSpace space_;         // empty if the memory is lent
+  std::byte* base_ = nullptr;  // start of space_, or of the lent memory
+  size_t used_ = 0;            // allocated bytes
   size_t n_held_ = 0;
   bool lent_ = false;
   bool counting_ = false;
 };
 
-// Takes back at the end of a scope what was handed out in it.
+// Frees at the end of a scope everything allocated in it.
 class ArenaScope {
  public:
   explicit ArenaScope(Arena& arena) noexcept : arena_(arena), mark_(arena.mark()) {}

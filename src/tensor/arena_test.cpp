@@ -10,7 +10,7 @@
 namespace billow::tensor {
 namespace {
 
-TEST(Arena, HandsOutAlignedPiecesThatDoNotOverlap) {
+TEST(Arena, AllocatesAlignedPiecesWithoutOverlap) {
   Arena arena;
   std::byte* previous_end = nullptr;
   for (const size_t n :
@@ -25,7 +25,7 @@ TEST(Arena, HandsOutAlignedPiecesThatDoNotOverlap) {
   }
 }
 
-TEST(Arena, KeepsItsMemoryBetweenScopesAndGivesItBackWhenTrimmed) {
+TEST(Arena, KeepsMemoryBetweenScopesUntilTrim) {
   Arena arena;
   for (int pass = 0; pass < 3; ++pass) {
     ArenaScope scope(arena);
@@ -44,7 +44,7 @@ TEST(Arena, KeepsItsMemoryBetweenScopesAndGivesItBackWhenTrimmed) {
   EXPECT_EQ(arena.n_bytes(), 0u);
 }
 
-TEST(Arena, HoldsWhatTheLargestPassNeededWhateverCameBefore) {
+TEST(Arena, SizeDependsOnlyOnTheLargestPass) {
   const auto pass = [](Arena& arena, size_t n_rows) {
     ArenaScope scope(arena);
     arena.matrix(n_rows, 5000);
@@ -63,7 +63,7 @@ TEST(Arena, HoldsWhatTheLargestPassNeededWhateverCameBefore) {
   EXPECT_EQ(at_once.n_bytes(), (needed + Arena::kPage - 1) / Arena::kPage * Arena::kPage);
 }
 
-TEST(Arena, RefusesWhatNoMachineHas) {
+TEST(Arena, ThrowsForImpossibleSizes) {
   Arena arena;
   arena.bytes(100);
   EXPECT_THROW(arena.bytes(SIZE_MAX), Error);

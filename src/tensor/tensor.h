@@ -1,5 +1,5 @@
-// What the forward pass computes with: weights as they lie in the file, and matrices of floats in
-// scratch. Both are views that own nothing.
+// The operands of the forward pass: weights as the file stores them, and matrices of floats in
+// scratch memory. Both are views that own nothing.
 #pragma once
 
 #include <cstddef>
@@ -8,15 +8,15 @@
 
 namespace billow::tensor {
 
-// A weight matrix of n_rows rows of n_cols values each, rows back to back (GGUF's shape [n_cols,
-// n_rows]).
+// A weight matrix of n_rows rows of n_cols values each, without padding between rows (GGUF's shape
+// [n_cols, n_rows]).
 struct Tensor {
   const std::byte* data = nullptr;
   quant::Type type = quant::Type::kF32;
   size_t n_cols = 0;
   size_t n_rows = 0;
-  const std::byte* packed = nullptr;  // the same in the packed form of quant/packing.h, or null
-  float scale = 1.0f;                 // of products with it; the data does not have it
+  const std::byte* packed = nullptr;  // in the packed form of quant/packing.h, or null
+  float scale = 1.0f;                 // multiplies products; not included in the data
 
   explicit operator bool() const noexcept { return data != nullptr; }
   size_t row_bytes() const noexcept { return quant::row_bytes(type, n_cols); }
@@ -25,7 +25,7 @@ struct Tensor {
   const float* floats() const noexcept { return reinterpret_cast<const float*>(data); }
 };
 
-// n_rows x n_cols floats, rows back to back.
+// n_rows x n_cols floats, without padding between rows.
 struct Matrix {
   float* data = nullptr;
   size_t n_rows = 0;

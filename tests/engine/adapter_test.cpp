@@ -291,16 +291,16 @@ TEST(Adapter, FilesThatDoNotFitAreRefusedInOneLine) {
       {"only \"lora\"", [](auto& w) { w.set_string("adapter.type", "ia3"); }},
       {"architecture \"qwen2\"", [](auto& w) { w.set_string("general.architecture", "qwen2"); }},
       {"aLoRA", [](auto& w) { w.set_uint("adapter.alora.invocation_tokens", 1); }},
-      {"no finite number", [](auto& w) { w.set_float("adapter.lora.alpha", std::nanf("")); }},
+      {"not a finite number", [](auto& w) { w.set_float("adapter.lora.alpha", std::nanf("")); }},
       {"attn_q.weight.lora_b is missing", [](auto&) {}, {}, "blk.0.attn_q.weight.lora_b"},
-      {"no part of a low-rank pair",
+      {"not part of a low-rank pair",
        [&](auto& w) { add(w, "blk.0.attn_norm.weight", 256, 1, values); }},
       {"which the model does not have",
        [&](auto& w) {
          add(w, "blk.9.attn_q.weight.lora_a", 256, 2, values);
          add(w, "blk.9.attn_q.weight.lora_b", 2, 256, values);
        }},
-      {"no matrix that the model multiplies with",
+      {"not a matrix that the model multiplies with",
        [&](auto& w) {
          add(w, "blk.0.attn_norm.weight.lora_a", 256, 2, values);
          add(w, "blk.0.attn_norm.weight.lora_b", 2, 1, values);
@@ -313,7 +313,7 @@ TEST(Adapter, FilesThatDoNotFitAreRefusedInOneLine) {
        [&](auto& w) { add(w, some + ".lora_a", 128, 4, values); },
        {},
        "blk.0.attn_q.weight.lora_a"},
-      {"no finite numbers",
+      {"not finite numbers",
        [&](auto& w) { add(w, some + ".lora_b", 4, 256, broken); },
        {},
        "blk.0.attn_q.weight.lora_b"},

@@ -80,7 +80,7 @@ TEST_P(ScaledFamily, HasTheSameLogits) {
       const std::string message = error.what();
       const std::string begin = "tensor ";
       const size_t at = message.find(begin);
-      const size_t end = message.find(" has a scale beside it");
+      const size_t end = message.find(" has a scale, which");
       ASSERT_TRUE(at < end && end != message.npos) << message;
       const std::string name = message.substr(at + begin.size(), end - at - begin.size());
       ASSERT_TRUE(refused.insert(name).second) << message;

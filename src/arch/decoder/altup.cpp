@@ -10,7 +10,7 @@
 namespace billow::arch {
 namespace {
 
-// The rows of one state.
+// Returns the rows of one state.
 tensor::Matrix state_of(tensor::Matrix states, size_t n, size_t state) {
   return {states.row(state * n), n, states.n_cols};
 }
@@ -31,7 +31,7 @@ float root_of_mean_square(const float* x, size_t n, float min) {
   return std::sqrt(std::max(static_cast<float>(sum / static_cast<double>(n)), min));
 }
 
-// Gives rows of x the magnitude of those of `like`.
+// Scales rows of x to the magnitude of the rows of `like`.
 void scale_like(const nn::Compute& compute, tensor::Matrix like, tensor::Matrix x) {
   constexpr float kMinSquare = 1e-5f;
   nn::for_rows(compute, x.n_rows, [&](size_t row) {

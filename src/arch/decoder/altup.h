@@ -1,7 +1,7 @@
-// What sets Gemma 3n apart. With AltUp (Baykal et al., arXiv 2301.13310) a token has several
-// states: a layer computes one of them and corrects the others. LAuReL (Menghani et al., arXiv
-// 2411.07501) is a path of low rank beside the attention. States of n rows are a matrix of
-// [n_states * n][n_embd], state after state; state 0 is the one that layers compute.
+// The parts that only Gemma 3n has. With AltUp (Baykal et al., arXiv 2301.13310) a token has
+// several states: a layer computes one of them and corrects the others. LAuReL (Menghani et al.,
+// arXiv 2411.07501) is a low-rank path in parallel with attention. The states of n rows are a
+// matrix of [n_states * n][n_embd], state after state. Layers compute state 0.
 #pragma once
 
 #include <string>
@@ -20,24 +20,24 @@ class AltUp {
   AltUp(const AltUpStyle& style, const WeightLoader& load, size_t n_layers, size_t n_embd,
         const Norms& norms);
 
-  // Of n rows; its memory is the arena's.
+  // Allocates the states of n rows in the arena.
   tensor::Matrix new_states(const nn::Compute& compute, size_t n) const;
-  // The states that a pass begins with, from the embedding x.
+  // Computes the states at the start of a pass from the embedding x.
   void spread(const nn::Compute& compute, tensor::Matrix x, tensor::Matrix states) const;
-  // What a layer's states are taken to be before it computes: predicted, and state 0 of it in x.
+  // Predicts the states before a layer computes: all of them in `predicted`, and state 0 also in x.
   void predict(const nn::Compute& compute, size_t layer, tensor::Matrix states,
                tensor::Matrix predicted, tensor::Matrix x) const;
   // out = x + norm(R L x) for the normed input x of a layer's attention.
   void laurel(const nn::Compute& compute, size_t layer, tensor::Matrix x, tensor::Matrix out) const;
-  // The states after the layer, which made x of the predicted state 0.
+  // Computes the states after a layer. x is the layer's result for the predicted state 0.
   void correct(const nn::Compute& compute, size_t layer, tensor::Matrix predicted, tensor::Matrix x,
                tensor::Matrix states) const;
-  // out = state 0, by the layer's weights.
+  // out = state 0, scaled by the layer's weights.
   void scale_first(const nn::Compute& compute, size_t layer, tensor::Matrix states,
                    tensor::Matrix out) const;
-  // All states but the first += x.
+  // Adds x to all states except the first.
   void add_to_others(const nn::Compute& compute, tensor::Matrix x, tensor::Matrix states) const;
-  // What a pass ends with: the mean of the states.
+  // Computes the result of a pass: the mean of the states.
   void merge(const nn::Compute& compute, tensor::Matrix states, tensor::Matrix x) const;
 
  private:
@@ -51,12 +51,12 @@ class AltUp {
     tensor::Tensor right;  // [n_embd][laurel_rank]
     Norm laurel_norm;
   };
-  // [n][n_states], from -1 to 1; its memory is the arena's.
+  // Returns [n][n_states], from -1 to 1, in the arena.
   tensor::Matrix route(const nn::Compute& compute, const Layer& layer, tensor::Matrix x) const;
 
   AltUpStyle style_;
-  std::vector<tensor::Tensor> spread_;  // of each state but the first: [n_embd][n_embd]
-  std::vector<tensor::Tensor> merge_;   // likewise
+  std::vector<tensor::Tensor> spread_;  // for each state except the first: [n_embd][n_embd]
+  std::vector<tensor::Tensor> merge_;   // the same shape
   std::vector<Layer> layers_;
 };
 

@@ -19,7 +19,7 @@ void clamp(const nn::Compute& compute, tensor::Matrix x, float limit) {
   });
 }
 
-// Each head of `pairs` is head_len values of q, then as many of the gate.
+// Each head of `pairs` has head_len values of q, then head_len values of the gate.
 void split_gates(const nn::Compute& compute, tensor::Matrix pairs, size_t head_len,
                  tensor::Matrix q, tensor::Matrix gate) {
   nn::for_rows(compute, q.n_rows, [&](size_t row) {
@@ -86,8 +86,8 @@ Attention::Attention(const AttentionStyle& style, const WeightLoader& load,
     q_norm_len_ = style.k_len;
     k_norm_len_ = style.k_len;
   } else if (style.qk_norm != QkNorm::kNone) {
-    // The tensors' shapes show what is normed together: a head by weights that heads share, a head
-    // by weights of its own, or all heads as one row.
+    // The tensors' shapes show which values are normed together: a head with shared weights, a head
+    // with separate weights, or all heads as one row.
     const gguf::TensorInfo* info = load.file().find_tensor(prefix + "attn_q_norm.weight");
     const bool is_shared = info == nullptr || info->n_elements() == style.k_len;
     const bool is_own = !is_shared && info->n_dims == 2;

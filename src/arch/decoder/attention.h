@@ -1,5 +1,5 @@
 // The attention sub-layer of decoders: projections, optional norms of query and key heads,
-// rotation, KV, output.
+// rotation, KV, and the output projection.
 #pragma once
 
 #include <string>
@@ -12,12 +12,12 @@
 
 namespace billow::arch {
 
-// Rows of the projections.
+// Numbers of rows of the projections.
 struct AttentionShape {
   size_t n_embd = 0;
-  size_t n_q = 0;         // n_heads * k_len; with gates twice as many
+  size_t n_q = 0;         // n_heads * k_len; twice that with gates
   size_t n_k = 0;         // n_kv_heads * k_len; 0: the layer has no K and V
-  size_t n_v = 0;         // n_kv_heads * v_len; 0: there is no V
+  size_t n_v = 0;         // n_kv_heads * v_len; 0: the layer has no V
   size_t n_attended = 0;  // n_heads * v_len: columns of the output projection
 };
 
@@ -31,8 +31,8 @@ struct AttentionWeights {
   const float* v_bias = nullptr;
   const float* o_bias = nullptr;
 
-  // `prefix` is "blk.0." and so on. Reads three matrices or one that holds them in the order q, k,
-  // v; biases where they are.
+  // `prefix` is "blk.0." and so on. Loads three matrices, or one that holds q, k and v in this
+  // order. Loads biases if the file has them.
   void load(const WeightLoader& load, const std::string& prefix, const AttentionShape& shape);
 };
 
@@ -43,7 +43,7 @@ class Attention {
             size_t n_embd, const Norms& norms);
 
   kv::LayerNeed kv_need() const noexcept;
-  // out = O(attention(...x)) for layer `index`; x and out are [n][n_embd] and may be the same.
+  // out = O(attention(...x)) for layer `index`. x and out are [n][n_embd] and may be the same.
   void forward(const Pass& pass, size_t index, tensor::Matrix x, tensor::Matrix out) const;
 
  private:
@@ -58,15 +58,15 @@ class Attention {
 
   AttentionStyle style_;
   AttentionWeights weights_;
-  tensor::Tensor gate_;  // [n_heads * v_len][n_embd], where gates have a matrix of their own
+  tensor::Tensor gate_;  // [n_heads * v_len][n_embd], if gates have a separate matrix
   Norm q_norm_;
   Norm k_norm_;
   Norm v_norm_;
-  size_t q_norm_len_ = 0;  // values that are normed together; 0: there is no norm
+  size_t q_norm_len_ = 0;  // values that are normed together; 0: no norm
   size_t k_norm_len_ = 0;
-  size_t norm_stride_ = 0;  // of the weights, from head to head
+  size_t norm_stride_ = 0;  // distance of the weights of adjacent heads
   const float* sinks_ = nullptr;
-  std::vector<float> slopes_;  // of ALiBi
+  std::vector<float> slopes_;  // ALiBi's
 };
 
 }  // namespace billow::arch

@@ -42,7 +42,8 @@ kv::LayerNeed need_of(const Mixer& mixer) {
       mixer);
 }
 
-// What two mixers side by side keep. At most one has keys and values, and at most one has a state.
+// Returns the need of two parallel mixers. At most one of them has keys and values, and at most one
+// has a state.
 kv::LayerNeed joint_need(const kv::LayerNeed& a, const kv::LayerNeed& b) {
   BILLOW_CHECK((a.n_heads == 0 || b.n_heads == 0) && (a.state_floats == 0 || b.state_floats == 0));
   kv::LayerNeed both = a.n_heads != 0 ? a : b;
@@ -56,7 +57,7 @@ size_t short_text(std::span<const nn::RopeParams> ropes) {
   return found == ropes.end() ? 0 : static_cast<size_t>(found->original_context);
 }
 
-// Of each row; empty where no row has one.
+// Returns the adapter of each row; empty if no row has an adapter.
 std::vector<const nn::Adapter*> adapters_of_rows(const Batch& batch) {
   std::vector<const nn::Adapter*> adapters;
   const auto is_there = [](const nn::Adapter* adapter) { return adapter != nullptr; };
@@ -190,8 +191,8 @@ void Decoder::embed(const Pass& pass, tensor::Matrix x) const {
   if (positions_) {
     const tensor::ArenaScope scope(compute.arena);
     const tensor::Matrix rows = compute.arena.matrix(x.n_rows, x.n_cols);
-    // What is behind a gap stands where it would without one: there are no rows for more positions
-    // than a sequence holds.
+    // Rows after a gap use their positions without the gap, because there are position embeddings
+    // only for as many positions as a sequence holds.
     const std::span<const uint32_t> positions =
         pass.has_gaps ? pass.closed_positions : batch.positions;
     nn::for_rows(compute, x.n_rows, [&](size_t i) {
@@ -240,10 +241,10 @@ void Decoder::mix(const Pass& pass, size_t index, tensor::Matrix x, tensor::Matr
   if (std::holds_alternative<std::monostate>(layer.beside)) return run(layer.mixer, out);
   const nn::Compute& compute = pass.compute;
   const tensor::ArenaScope scope(compute.arena);
-  const tensor::Matrix beside = compute.arena.matrix(x.n_rows, x.n_cols);
-  run(layer.beside, beside);
+  const tensor::Matrix second = compute.arena.matrix(x.n_rows, x.n_cols);
+  run(layer.beside, second);
   run(layer.mixer, out);
-  nn::add(compute, out, beside);
+  nn::add(compute, out, second);
 }
 
 void Decoder::feed_forward(const Pass& pass, size_t index, tensor::Matrix state, tensor::Matrix x,

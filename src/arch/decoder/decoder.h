@@ -1,5 +1,6 @@
-// A decoder that a DecoderStyle describes: an embedding, layers of a mixer (attention of some kind,
-// or a recurrent state) and a feed-forward part (dense or of experts), and the vocabulary's logits.
+// A decoder that a DecoderStyle describes: an embedding, layers, and the vocabulary's logits. A
+// layer has a mixer (attention of some kind, or a recurrent state) and a feed-forward part (dense
+// or experts).
 #pragma once
 
 #include <memory>
@@ -49,36 +50,37 @@ class Decoder final : public Model {
     std::optional<ChannelMix> channel_mix;
     Norm post_ffn_norm;
     const float* output_scale = nullptr;  // [1]
-    // Gemma 4, experts beside the dense part.
-    const float* router_scale = nullptr;  // [n_embd], of the router's input
+    // Gemma 4: experts in parallel with the dense part.
+    const float* router_scale = nullptr;  // [n_embd], multiplies the router's input
     Norm post_dense_norm;
     Norm experts_norm;
     Norm post_experts_norm;
-    // Gemma 3n and 4, each token's own input to the layer.
+    // Gemma 3n and 4: each token's own input to the layer.
     tensor::Tensor own_gate;  // [n_embd_per_layer][n_embd]
     tensor::Tensor own_proj;  // [n_embd][n_embd_per_layer]
     Norm own_norm;
   };
 
-  // The mixer that a style describes.
+  // Loads the mixer that `style` describes.
   Mixer load_mixer(const WeightLoader& load, const MixerStyle& style,
                    const std::string& prefix) const;
   void load_layer(const WeightLoader& load, size_t index, Layer& layer);
   void load_own_inputs(const WeightLoader& load);
   void embed(const Pass& pass, tensor::Matrix x) const;
-  // [n_layers][n][n_embd_per_layer]: each token's own inputs.
+  // Returns each token's own inputs: [n_layers][n][n_embd_per_layer].
   tensor::Matrix own_inputs(const nn::Compute& compute, const Batch& batch, tensor::Matrix x) const;
   void run_layer(const Pass& pass, size_t index, tensor::Matrix x, tensor::Matrix y,
                  tensor::Matrix own) const;
   void mix(const Pass& pass, size_t index, tensor::Matrix x, tensor::Matrix out) const;
-  // `state` is the layer's state, x the same normed.
+  // `state` is the layer's state, x is the normed state.
   void feed_forward(const Pass& pass, size_t index, tensor::Matrix state, tensor::Matrix x,
                     tensor::Matrix out) const;
-  // The same where a token has several states; x and y are to work with.
+  // Runs a layer of a model whose tokens have several states. x and y are scratch memory.
   void run_layer_of_states(const Pass& pass, size_t index, tensor::Matrix states,
                            tensor::Matrix predicted, tensor::Matrix x, tensor::Matrix y,
                            tensor::Matrix own) const;
-  // What layer `index` makes of the tokens' own inputs to it, for the state x; out may be x.
+  // Computes the part of layer `index` that the tokens' own inputs contribute to the state x. out
+  // may be x.
   void own_input(const nn::Compute& compute, size_t index, tensor::Matrix x, tensor::Matrix own,
                  tensor::Matrix out) const;
 
@@ -87,7 +89,7 @@ class Decoder final : public Model {
   std::vector<nn::Rope> ropes_;
   OutputWeights output_;
   Norm embedding_norm_;
-  tensor::Tensor positions_;  // [max_context][n_embd], where they are learned
+  tensor::Tensor positions_;  // [max_context][n_embd], if positions are learned
   std::vector<Layer> layers_;
   tensor::Tensor own_embedding_;   // [n_vocab][n_layers * n_embd_per_layer]
   tensor::Tensor own_model_proj_;  // [n_layers * n_embd_per_layer][n_embd]

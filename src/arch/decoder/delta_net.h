@@ -24,7 +24,7 @@ class DeltaNet {
   size_t n_keys() const noexcept { return style_.n_key_heads * style_.key_len; }
   size_t n_values() const noexcept { return style_.n_heads * style_.value_len; }
   size_t n_convolved() const noexcept { return 2 * n_keys() + n_values(); }
-  // Decays and gains of each head from the rows of the two small matrices, or of the joint one.
+  // Computes decays and gains of each head from the two small matrices, or from the joint matrix.
   void gates(const nn::Compute& compute, tensor::Matrix x, tensor::Matrix decay,
              tensor::Matrix gain) const;
 
@@ -34,13 +34,13 @@ class DeltaNet {
   tensor::Tensor qkv_;    // [n_convolved][n_embd]
   tensor::Tensor gate_;   // [n_values][n_embd]
   tensor::Tensor alpha_;  // [n_heads][n_embd]
-  tensor::Tensor beta_;   // likewise
+  tensor::Tensor beta_;   // the same shape
   tensor::Tensor joint_;  // [2 * n_heads][n_embd]: for each key head its betas, then its alphas
   const float* step_bias_ = nullptr;  // [n_heads]
   const float* rates_ = nullptr;      // [n_heads]
-  UnitNorm query_norm_;  // of a head, to the length 1 / sqrt(its values), which scales scores
+  UnitNorm query_norm_;  // norms a head to length 1 / sqrt(its values); also scales scores
   UnitNorm key_norm_;
-  Norm norm_;           // of a head
+  Norm norm_;           // norms a head
   tensor::Tensor out_;  // [n_embd][n_values]
 };
 

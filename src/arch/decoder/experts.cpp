@@ -29,7 +29,7 @@ Experts::Experts(const ExpertsStyle& style, const WeightLoader& load, const std:
     load.matrix(prefix + "ffn_latent_down.weight", latent_down_, n_embd, width_);
     load.matrix(prefix + "ffn_latent_up.weight", latent_up_, width_, n_embd);
   }
-  std::vector<tensor::Tensor> joint;  // the rows of each expert's gate, then those of its up
+  std::vector<tensor::Tensor> joint;  // the rows of each expert's gate, then the rows of its up
   if (style.gated) {
     load.plain_matrices(prefix + "ffn_gate_up_exps.weight", joint, width_, 2 * style.n_ff, n,
                         Presence::kOptional);
@@ -87,7 +87,7 @@ Experts::Slots Experts::route(const nn::Compute& compute, tensor::Matrix routed)
 }
 
 // inner = activation(gate x) * (up x), or activation(up x), for each slot's expert. Slot s reads
-// row rows[s] of x, or row s where `rows` is empty.
+// row rows[s] of x, or row s if `rows` is empty.
 void Experts::multiply(const nn::Compute& compute, const Slots& slots, tensor::Matrix x,
                        std::span<const uint32_t> rows, tensor::Matrix inner,
                        tensor::Matrix up) const {
@@ -160,7 +160,7 @@ void Experts::forward(const nn::Compute& compute, tensor::Matrix routed, tensor:
   const tensor::Matrix results = compute.arena.matrix(n_slots, width_);
   const tensor::Matrix sum = compute.arena.matrix(x.n_rows, width_);
   std::span<const uint32_t> rows = slots.rows;
-  if (style_.weighs_input) {  // then each slot has a row of its own, where its result will be
+  if (style_.weighs_input) {  // then each slot has a separate row, at the place of its result
     nn::for_rows(compute, n_slots, [&](size_t slot) {
       std::copy_n(read.row(slots.rows[slot]), width_, results.row(slot));
       scale_row(results.row(slot), width_, slots.weights[slot]);

@@ -1,5 +1,5 @@
-// The mixture-of-experts feed-forward sub-layer: a router chooses a few experts for each token, and
-// the token's result is the weighted sum of theirs.
+// The mixture-of-experts feed-forward sub-layer. A router chooses a few experts for each token. The
+// token's result is the weighted sum of the experts' results.
 #pragma once
 
 #include <span>
@@ -22,19 +22,19 @@ class Experts {
           size_t n_embd);
 
   // out = sum over the chosen experts of weight * expert(x), plus the shared expert. `routed` is
-  // what the router reads: x, unless the model says otherwise. All are [n][n_embd]; out may be x.
+  // the router's input: x, unless the model says otherwise. All are [n][n_embd]; out may be x.
   //
-  // A row's result depends on this row alone: the results of its experts are added in the order in
-  // which the router prefers them.
+  // A row's result depends on this row alone, because its experts' results are added in the
+  // router's order of preference.
   void forward(const nn::Compute& compute, tensor::Matrix routed, tensor::Matrix x,
                tensor::Matrix out) const;
 
  private:
-  // The rows of a pass, sorted by expert: slot s holds what row `row` sends to an expert.
+  // The rows of a pass, sorted by expert. A slot holds one row for one expert.
   struct Slots {
     std::vector<Choice> choices;  // [row][n_used]
-    std::vector<size_t> ends;     // [expert]: its slots end there
-    std::vector<uint32_t> slots;  // [row][n_used]: where the row stands for its choice
+    std::vector<size_t> ends;     // [expert]: the end of its slots
+    std::vector<uint32_t> slots;  // [row][n_used]: the slot of each choice
     std::vector<uint32_t> rows;   // [slot]
     std::vector<float> weights;   // [slot]
   };
@@ -46,13 +46,14 @@ class Experts {
   void add_shared(const nn::Compute& compute, tensor::Matrix x, tensor::Matrix out) const;
 
   ExpertsStyle style_;
-  size_t width_ = 0;                    // of what experts read and give
-  tensor::Tensor latent_down_;          // [width][n_embd], where experts work in a narrower space
+  size_t width_ = 0;                    // values that experts read and write
+  tensor::Tensor latent_down_;          // [width][n_embd], if experts work in a narrower space
   tensor::Tensor latent_up_;            // [n_embd][width]
   tensor::Tensor router_;               // [n_experts][n_embd]
-  const float* router_bias_ = nullptr;  // [n_experts], of logits
-  const float* selection_bias_ = nullptr;  // [n_experts], of the scores that experts are chosen by
-  std::vector<tensor::Tensor> gate_;       // of each expert, as in FeedForwardWeights
+  const float* router_bias_ = nullptr;  // [n_experts], added to logits
+  // [n_experts], added to the scores that select experts
+  const float* selection_bias_ = nullptr;
+  std::vector<tensor::Tensor> gate_;  // one for each expert, as in FeedForwardWeights
   std::vector<tensor::Tensor> up_;
   std::vector<tensor::Tensor> down_;
   const float* gate_bias_ = nullptr;  // [n_experts][n_ff]

@@ -11,7 +11,7 @@
 namespace billow::arch {
 namespace {
 
-// x = what exceeds the mean of its row by `cut` deviations, or 0.
+// x = the excess over (mean of the row + `cut` deviations), or 0.
 void cut_off(const nn::Compute& compute, float cut, tensor::Matrix x) {
   nn::for_rows(compute, x.n_rows, [&](size_t row) {
     const std::span<float> values(x.row(row), x.n_cols);

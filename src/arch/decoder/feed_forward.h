@@ -11,15 +11,15 @@
 namespace billow::arch {
 
 struct FeedForwardWeights {
-  tensor::Tensor gate;  // [n_ff][n_embd]; none where the model has no gate
+  tensor::Tensor gate;  // [n_ff][n_embd]; empty if the model has no gate
   tensor::Tensor up;    // [n_ff][n_embd]
   tensor::Tensor down;  // [n_embd][n_ff]
   const float* gate_bias = nullptr;
   const float* up_bias = nullptr;
   const float* down_bias = nullptr;
 
-  // `prefix` is "blk.0." and so on, `suffix` what follows "ffn_gate" and so on in names. A gate may
-  // stand before the rows of "up" in one matrix. Biases are read where they are.
+  // `prefix` is "blk.0." and so on. `suffix` follows "ffn_gate" and so on in names. A gate may be
+  // in one matrix with "up", before its rows. Loads biases if the file has them.
   void load(const WeightLoader& load, const std::string& prefix, const std::string& suffix,
             size_t n_embd, size_t n_ff, bool gated);
 };

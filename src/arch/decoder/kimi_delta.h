@@ -1,5 +1,5 @@
-// Kimi delta attention (Kimi Linear, arXiv 2510.26692): the gated delta rule with a decay for each
-// key of a head in place of one for the whole head.
+// Kimi delta attention (Kimi Linear, arXiv 2510.26692): the gated delta rule with one decay for
+// each key of a head, instead of one for the whole head.
 #pragma once
 
 #include <array>
@@ -23,12 +23,12 @@ class KimiDelta {
   void forward(const Pass& pass, size_t index, tensor::Matrix x, tensor::Matrix out) const;
 
  private:
-  // Queries, keys or values of all heads, behind a convolution of their own.
+  // Queries, keys or values of all heads, each with a separate convolution.
   struct Input {
     tensor::Tensor proj;  // [n_inner][n_embd]
     nn::Conv conv;
   };
-  // The product of two matrices with the width of a head between them.
+  // A product of two matrices. The width between them is that of a head.
   struct LowRank {
     tensor::Tensor down;  // [head_len][n_embd]
     tensor::Tensor up;    // [n_inner][head_len]
@@ -41,15 +41,15 @@ class KimiDelta {
 
   KimiDeltaStyle style_;
   nn::LinearState state_;
-  std::array<Input, 3> inputs_;  // of queries, keys and values
+  std::array<Input, 3> inputs_;  // for queries, keys and values
   LowRank decay_;
   LowRank gate_;
   tensor::Tensor beta_;               // [n_heads][n_embd]
   const float* step_bias_ = nullptr;  // [n_inner]
   const float* rates_ = nullptr;      // [n_heads]
-  UnitNorm query_norm_;  // of a head, to the length 1 / sqrt(its values), which scales scores
+  UnitNorm query_norm_;  // norms a head to length 1 / sqrt(its values); also scales scores
   UnitNorm key_norm_;
-  Norm norm_;           // of a head
+  Norm norm_;           // norms a head
   tensor::Tensor out_;  // [n_embd][n_inner]
 };
 

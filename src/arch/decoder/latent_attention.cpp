@@ -12,9 +12,9 @@ namespace {
 // Pieces of the rows of a matrix, one for each head.
 struct Pieces {
   tensor::Matrix of;
-  size_t begin = 0;      // of the first head's piece in its row
-  size_t stride = 0;     // from head to head
-  bool by_head = false;  // the rows of the first head stand before those of the second, and so on
+  size_t begin = 0;      // offset of the first head's piece in its row
+  size_t stride = 0;     // distance of adjacent heads
+  bool by_head = false;  // all rows of one head come before those of the next head
 };
 
 float* piece(const Pieces& pieces, size_t n_rows, size_t row, size_t head) {
@@ -77,7 +77,7 @@ void LatentAttention::forward(const Pass& pass, size_t index, tensor::Matrix x,
   const size_t n_heads = style_.n_heads;
   const size_t n_plain = style_.k_len - style_.n_rot;
   const size_t n_key = style_.kv_rank + style_.n_rot;
-  // Queries: the plain part by head, brought to the compressed state; then the part that rotates.
+  // Queries: the plain part by head, projected to the compressed state; then the part that rotates.
   const tensor::Matrix absorbed = arena.matrix(n, n_heads * n_key);
   const tensor::Matrix before_gap = pass.has_gaps ? arena.matrix(n, n_heads * n_key) : absorbed;
   const tensor::Matrix key = arena.matrix(n, n_key);
@@ -110,7 +110,7 @@ void LatentAttention::forward(const Pass& pass, size_t index, tensor::Matrix x,
     const Pass::Rotations* rotations = style_.rope ? &pass.rotations[*style_.rope] : nullptr;
     put(rotations, false, absorbed);
     if (pass.has_gaps) put(rotations, true, before_gap);
-    // The row of the cache.
+    // The row for the cache.
     const tensor::Matrix row = arena.matrix(n, n_key);
     nn::linear(compute, x, {{kv_a_, nullptr, row}});
     copy_pieces(compute, n, 1, style_.kv_rank, {row}, {value});
@@ -126,7 +126,7 @@ void LatentAttention::forward(const Pass& pass, size_t index, tensor::Matrix x,
   nn::Queries to_attend = {.q = absorbed};
   if (pass.has_gaps) to_attend.before_gap = before_gap;
   nn::attention(compute, layer, pass.rows(index), to_attend, {.factor = style_.scale}, attended);
-  // What heads attended to, by head, from the compressed state to values.
+  // Projects the heads' results from the compressed state to values, head by head.
   const tensor::Matrix state = arena.matrix(n_heads * n, style_.kv_rank);
   const tensor::Matrix values = arena.matrix(n_heads * n, style_.v_len);
   std::vector<nn::RowsProduct> products;

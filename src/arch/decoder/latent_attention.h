@@ -1,6 +1,6 @@
-// Multi-head latent attention: the cache holds one row for all heads, a compressed state followed
-// by a key part that rotates. Keys and values of heads are never made: queries are brought to the
-// compressed state instead ("absorbed"), and so is what heads attend to.
+// Multi-head latent attention. The cache holds one row for all heads: a compressed state, followed
+// by a key part that rotates. Keys and values of heads are never computed. Instead, queries are
+// projected to the compressed state ("absorbed"), and values are computed from the attended state.
 #pragma once
 
 #include <string>
@@ -32,8 +32,8 @@ class LatentAttention {
   Norm q_a_norm_;
   tensor::Tensor kv_a_;  // [kv_rank + n_rot][n_embd]
   Norm kv_a_norm_;
-  std::vector<tensor::Tensor> k_b_;  // of each head: [kv_rank][k_len - n_rot]
-  std::vector<tensor::Tensor> v_b_;  // of each head: [v_len][kv_rank]
+  std::vector<tensor::Tensor> k_b_;  // for each head: [kv_rank][k_len - n_rot]
+  std::vector<tensor::Tensor> v_b_;  // for each head: [v_len][kv_rank]
   tensor::Tensor o_;                 // [n_embd][n_heads * v_len]
 };
 

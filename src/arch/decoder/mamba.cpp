@@ -61,7 +61,7 @@ void Mamba::forward(const Pass& pass, size_t index, tensor::Matrix x, tensor::Ma
     apply(b_norm_, compute, b, b);
     apply(c_norm_, compute, c, c);
   }
-  const tensor::Matrix step = raw;  // which the convolution has read
+  const tensor::Matrix step = raw;  // reuses `raw`, which the convolution has read
   nn::linear(compute, low_step, {{step_, step_bias_, step}});
   nn::softplus(compute, step);
   const tensor::Matrix scanned = arena.matrix(x.n_rows, n);

@@ -25,10 +25,10 @@ class Mamba {
   nn::Conv conv_;
   nn::Scan scan_;
   tensor::Tensor in_;        // [n_channels][n_embd]
-  tensor::Tensor gate_;      // likewise
+  tensor::Tensor gate_;      // the same shape
   tensor::Tensor low_step_;  // [n_steps][n_channels]
   tensor::Tensor b_;         // [n_states][n_channels]
-  tensor::Tensor c_;         // likewise
+  tensor::Tensor c_;         // the same shape
   tensor::Tensor step_;      // [n_channels][n_steps]
   const float* step_bias_ = nullptr;
   Norm step_norm_;

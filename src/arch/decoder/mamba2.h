@@ -22,7 +22,7 @@ class Mamba2 {
   void forward(const Pass& pass, size_t index, tensor::Matrix x, tensor::Matrix out) const;
 
  private:
-  // What goes through the convolution: values, then keys and queries of each group.
+  // The input of the convolution: values, then keys and queries of each group.
   size_t n_convolved() const noexcept {
     return style_.n_channels + 2 * style_.n_groups * style_.n_states;
   }
@@ -37,7 +37,7 @@ class Mamba2 {
   const float* step_bias_ = nullptr;
   const float* rates_ = nullptr;  // [n_heads]
   const float* skips_ = nullptr;  // [n_heads]
-  Norm norm_;                     // of each group's channels, with weights of its own
+  Norm norm_;                     // norms each group's channels, with separate weights
   tensor::Tensor out_;            // [n_embd][n_channels]
 };
 

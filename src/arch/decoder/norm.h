@@ -1,4 +1,4 @@
-// The norms of decoders, of rows and of heads.
+// The norms of decoders, for rows and for heads.
 #pragma once
 
 #include <string>
@@ -13,23 +13,23 @@ namespace billow::arch {
 struct Norm {
   NormKind kind = NormKind::kRms;
   float eps = 0.0f;
-  const float* weight = nullptr;  // null: there is no norm
-  const float* bias = nullptr;    // where kind has a mean
+  const float* weight = nullptr;  // null: no norm
+  const float* bias = nullptr;    // if the kind of norm has a mean
 
   explicit operator bool() const noexcept { return weight != nullptr; }
 };
 
-// Reads norms of one model. Owns the ones and zeros of norms without weights, and must outlive the
-// norms.
+// Loads the norms of one model. Owns the ones and zeros of norms without weights, and must outlive
+// the norms.
 class Norms {
  public:
-  // `width`: of the widest norm.
+  // `width` is the length of the widest norm.
   Norms(NormKind kind, float eps, size_t width);
 
-  // The norm of n values with the tensors NAME.weight (or NAME) and NAME.bias.
+  // Loads the norm of n values with the tensors NAME.weight (or NAME) and NAME.bias.
   Norm load(const WeightLoader& load, const std::string& name, size_t n,
             Presence presence = Presence::kRequired) const;
-  // An RMS norm without weights.
+  // Returns an RMS norm without weights.
   Norm plain_rms() const noexcept { return {NormKind::kRms, eps_, ones_.data(), nullptr}; }
 
  private:
@@ -39,7 +39,7 @@ class Norms {
   std::vector<float> zeros_;
 };
 
-// Brings n values to a length: x := x * length / sqrt(sum of squares + eps).
+// Scales n values to a length: x := x * length / sqrt(sum of squares + eps).
 class UnitNorm {
  public:
   UnitNorm() = default;
@@ -50,17 +50,16 @@ class UnitNorm {
   }
 
  private:
-  std::vector<float> weights_;  // of an RMS norm that computes the same
+  std::vector<float> weights_;  // of an RMS norm with the same result
   float eps_ = 0.0f;
 };
 
 // out row = norm(x row). `out` may be x.
 void apply(const Norm& norm, const nn::Compute& compute, tensor::Matrix x, tensor::Matrix out);
-// The same for one row of n values, on the calling thread.
+// Norms one row of n values, on the calling thread.
 void apply_to_row(const Norm& norm, const kernels::KernelTable& kernels, const float* x, size_t n,
                   float* out);
-// Norms each head of head_len values in place. Head h of a row has the weights from
-// h * weight_stride on.
+// Norms each head of head_len values in place. The weights of head h begin at h * weight_stride.
 void apply_to_heads(const Norm& norm, const nn::Compute& compute, tensor::Matrix x, size_t head_len,
                     size_t weight_stride);
 

@@ -32,8 +32,8 @@ void output_block(const nn::Compute& compute, const OutputWeights& weights,
   norm(batch.logit_rows, normed);
   const nn::ComputeOfRows of_rows(compute, batch.logit_rows);
   nn::linear(of_rows.compute(), normed, {{weights.output, weights.bias, out.logits}});
-  // Nothing after the logits evens out what rounding did to them; and only the greatest count: what
-  // lies 5 below the greatest, when both are scaled, has 1/150 of its probability.
+  // No later step evens out the logits' rounding errors, and only the largest logits matter. If the
+  // scaled logit of a token is 5 below the largest, its probability is 1/150 of the largest one.
   constexpr float kReach = 5.0f;
   const float reach = kReach / std::abs(style.logit_scale);
   nn::refine_max(compute, normed, weights.output, reach, out.logits);

@@ -1,4 +1,4 @@
-// The last step of a decoder: the final norm, and the vocabulary's logits, for the rows that want
+// The last step of a decoder: the final norm and the vocabulary's logits, for the rows that need
 // them.
 #pragma once
 
@@ -10,7 +10,7 @@ namespace billow::arch {
 
 struct OutputWeights {
   tensor::Tensor embedding;  // [n_vocab][n_embd], of the input
-  tensor::Tensor output;     // [n_vocab][n_embd]; the embedding where the file has none
+  tensor::Tensor output;     // [n_vocab][n_embd]; the embedding if the file has none
   const float* bias = nullptr;
   Norm norm;
 

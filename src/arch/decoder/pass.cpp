@@ -12,7 +12,7 @@ Pass::Pass(const nn::Compute& compute_, kv::Cache* cache_, const ModelInfo& mode
            const Batch& batch_, std::span<const nn::Rope> ropes)
     : compute(compute_), cache(cache_), model(model_), batch(batch_) {
   if (cache == nullptr) {
-    has_gaps = true;  // a pass with gaps takes more scratch
+    has_gaps = true;  // a pass with gaps needs more scratch memory
     closed_positions.resize(batch.positions.size());
   } else {
     blocks.resize(cache->layout().groups.size());
@@ -68,8 +68,8 @@ nn::StatePart Pass::states(size_t index, size_t first_float) const {
   return {runs, cache->layout().layers[index].state_offset + first_float * sizeof(float)};
 }
 
-// Rows of a sequence write the state to each block that is there from their first position on.
-// Those that are drafted write it to a block of their own.
+// Plans where states are written: to each existing block from a sequence's first position in the
+// pass on. Draft rows write their state to a separate block.
 void Pass::find_runs() {
   constexpr size_t kBlock = kv::kBlockPositions;
   const size_t group = *cache->layout().states;

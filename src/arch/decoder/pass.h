@@ -1,4 +1,4 @@
-// What the layers of one forward pass have in common.
+// The data that the layers of one forward pass share.
 #pragma once
 
 #include <span>
@@ -13,10 +13,10 @@
 namespace billow::arch {
 
 struct Pass {
-  // The rotations of the rows by one rope.
+  // The rotations of all rows by one rope.
   struct Rotations {
-    nn::Rope::Rotations at;      // the rows' positions
-    nn::Rope::Rotations closed;  // closed_positions
+    nn::Rope::Rotations at;      // for the rows' positions
+    nn::Rope::Rotations closed;  // for closed_positions
   };
 
   const nn::Compute& compute;
@@ -24,20 +24,21 @@ struct Pass {
   const ModelInfo& model;
   const Batch& batch;
   std::vector<std::vector<std::span<const kv::BlockId>>> blocks;  // [group][sequence]
-  bool has_gaps = false;                                          // some sequence has a gap
-  std::vector<nn::Gap> gaps;               // [sequence]; empty where no sequence has one
-  std::vector<uint32_t> closed_positions;  // of the rows, as if there were no gaps; likewise
-  std::vector<Rotations> rotations;        // of each rope
-  std::vector<nn::StateRun> runs;          // of the sequences; empty where no layer has states
+  bool has_gaps = false;                                          // whether a sequence has a gap
+  std::vector<nn::Gap> gaps;  // [sequence]; empty if no sequence has a gap
+  // Positions of the rows as if there were no gaps; empty if no sequence has a gap.
+  std::vector<uint32_t> closed_positions;
+  std::vector<Rotations> rotations;  // one for each rope
+  std::vector<nn::StateRun> runs;    // one for each sequence; empty if no layer has states
 
-  tensor::Matrix first_values;  // [n][n_embd], where layers share them
+  tensor::Matrix first_values;  // [n][n_embd], if layers share the first layer's values
 
-  // The rotations are in the arena of `compute`.
+  // The rotations use the arena of `compute`.
   Pass(const nn::Compute& compute, kv::Cache* cache, const ModelInfo& model, const Batch& batch,
        std::span<const nn::Rope> ropes);
   nn::KvLayer layer(size_t index) const;
   nn::KvRows rows(size_t index) const;
-  // The states of a layer, from an offset of floats on.
+  // Returns the states of a layer, from an offset in floats.
   nn::StatePart states(size_t index, size_t first_float) const;
 
  private:
@@ -46,7 +47,7 @@ struct Pass {
   std::vector<nn::StateRun::Stop> stops_;  // of all runs
 };
 
-// Multiplies the queries of each row as `temperature` says.
+// Multiplies the queries of each row by the factor of `temperature`.
 void scale_by_position(const Pass& pass, const Temperature& temperature, tensor::Matrix q);
 
 }  // namespace billow::arch

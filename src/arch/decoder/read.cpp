@@ -43,7 +43,7 @@ AttentionStyle read_attention(const Metadata& meta, size_t n_embd, size_t n_head
   return attention;
 }
 
-// Any of their tensors tells, so that one that is missing is named when the others are loaded.
+// Returns true if any tensor of experts exists. Loading then reports a missing one by name.
 bool has_expert_tensors(const Metadata& meta, size_t layer) {
   constexpr std::array<std::string_view, 5> kNames = {
       "ffn_gate_inp", "ffn_up_exps", "ffn_gate_exps", "ffn_gate_up_exps", "ffn_down_exps"};
@@ -52,7 +52,7 @@ bool has_expert_tensors(const Metadata& meta, size_t layer) {
   });
 }
 
-// Of the expert that every token has; 0: the layer has none. Any of its matrices tells.
+// Returns the width of the shared expert from any of its matrices; 0: the layer has none.
 size_t shared_width(const Metadata& meta, size_t layer) {
   const std::string prefix = "blk." + std::to_string(layer) + ".";
   const auto size = [&](const char* name, size_t dimension) -> uint64_t {
@@ -80,7 +80,8 @@ DecoderStyle read_decoder(const Metadata& meta, const DecoderBasics& basics) {
   style.norm_epsilon = as_float(meta.positive(epsilon));
   const size_t n_blocks = meta.size("block_count", kMaxLayers);
   const size_t n_predicting = meta.count("nextn_predict_layers", kMaxLayers);
-  if (n_predicting >= n_blocks) meta.refuse("nextn_predict_layers", "leaves no layer of the model");
+  if (n_predicting >= n_blocks)
+    meta.refuse("nextn_predict_layers", "is not less than block_count, so that no layer is left");
   style.layers.resize(n_blocks - n_predicting);
   const size_t n = style.layers.size();
   const auto per_layer = [&](const char* name, std::optional<size_t> fallback) {
@@ -226,7 +227,7 @@ void check_layers(const DecoderStyle& style, const std::string& path) {
     if (layer.parallel && !has_mixer) refuse("has no heads of attention");
     if (layer.parallel && !has_feed_forward) refuse("has no feed-forward part");
     if (layer.experts && layer.experts->adds_dense && !layer.dense)
-      refuse("has experts, but lacks the dense part that stands beside them");
+      refuse("has experts, but lacks the dense part that runs in parallel");
   }
 }
 

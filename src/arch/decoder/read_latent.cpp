@@ -27,7 +27,7 @@ LatentAttentionStyle read_latent_attention(const Metadata& meta) {
 DecoderStyle read_latent_decoder(const Metadata& meta) {
   DecoderStyle out = read_decoder(meta);
   nn::RopeParams& rope = out.ropes.at(0);
-  // The converter writes a tenth of the multiplier. With a multiplier the amplitude of rotations
+  // The converter writes a tenth of the multiplier. With a multiplier, the amplitude of rotations
   // stays 1, and scores grow instead.
   const double multiplier = 10.0 * rope.yarn_log_multiplier;
   double growth = rope.attention_factor;

@@ -19,14 +19,14 @@ size_t read_taps(const Metadata& meta, const char* name) {
   return taps;
 }
 
-// Of the keys of a state, or of the channels of a head.
+// Checks the number of keys of a state, or of channels of a head.
 void check_multiple(const Metadata& meta, const char* name, const char* what, size_t n, size_t of) {
   if (n != 0 && n % of == 0) return;
   meta.refuse(name, "makes " + std::string(what) + " of " + std::to_string(n) + "; multiples of " +
                         std::to_string(of) + " are supported");
 }
 
-// The largest real state of a layer has 2^22 values.
+// Real models have at most 2^22 values in the state of a layer.
 void check_state(const Metadata& meta, const char* name, size_t n_states, size_t n_channels) {
   constexpr size_t kMost = size_t{1} << 28;
   if (n_states > kMost / n_channels)

@@ -1,5 +1,5 @@
-// What families with recurrent layers read from metadata. Pure; an Error names the key that is
-// missing or makes no sense.
+// Reads the metadata of families with recurrent layers. Pure. Errors name the key that is missing
+// or invalid.
 #pragma once
 
 #include <vector>
@@ -14,14 +14,15 @@ MambaStyle read_mamba(const Metadata& meta, MambaNorms norms);
 Mamba2Style read_mamba2(const Metadata& meta);
 DeltaNetStyle read_delta_net(const Metadata& meta);
 KimiDeltaStyle read_kimi_delta(const Metadata& meta);
-// Gates and the norm of heads are there where the first layer has their tensors.
+// Gates and head norms exist if the first layer has their tensors.
 TimeMixStyle read_time_mix(const Metadata& meta, size_t n_embd);
 
-// Which layers have a gated delta net instead of attention. The key attention.recurrent_layers says
-// so. Where it is missing, each full_attention_interval-th layer has attention.
+// Returns which layers have a gated delta net instead of attention, from the key
+// attention.recurrent_layers. If the key is missing, each full_attention_interval-th layer has
+// attention.
 std::vector<bool> read_recurrent_layers(const Metadata& meta, size_t n_layers);
 
-// Gives the layers without attention the mixer.
+// Gives the mixer to all layers without attention.
 void set_recurrent(DecoderStyle& style, const MixerStyle& mixer);
 
 }  // namespace billow::arch

@@ -7,7 +7,7 @@
 namespace billow::arch {
 namespace {
 
-// What is said of a model whose second layer is `layer`; its first one has both parts.
+// Returns the error for a model whose second layer is `layer`. Its first layer has both parts.
 std::string refusal(const LayerStyle& layer) {
   DecoderStyle style;
   style.layers = {{.mixer = AttentionStyle{}, .dense = FeedForwardStyle{}}, layer};
@@ -29,7 +29,7 @@ TEST(CheckLayers, AcceptsLayersWithOnePartOrBoth) {
             "");
 }
 
-TEST(CheckLayers, NamesWhatALayerLacks) {
+TEST(CheckLayers, NamesTheMissingPart) {
   EXPECT_EQ(refusal({}), "m.gguf: layer 1 has neither heads of attention nor a feed-forward part");
   EXPECT_EQ(refusal({.mixer = AttentionStyle{}, .parallel = true}),
             "m.gguf: layer 1 has no feed-forward part");
@@ -37,11 +37,11 @@ TEST(CheckLayers, NamesWhatALayerLacks) {
             "m.gguf: layer 1 has no heads of attention");
 }
 
-TEST(CheckLayers, WantsTheDensePartThatExpertsStandBeside) {
-  const ExpertsStyle beside = {.adds_dense = true};
-  EXPECT_EQ(refusal({.mixer = AttentionStyle{}, .experts = beside}),
-            "m.gguf: layer 1 has experts, but lacks the dense part that stands beside them");
-  EXPECT_EQ(refusal({.mixer = AttentionStyle{}, .dense = FeedForwardStyle{}, .experts = beside}),
+TEST(CheckLayers, RequiresTheDensePartOfParallelExperts) {
+  const ExpertsStyle parallel = {.adds_dense = true};
+  EXPECT_EQ(refusal({.mixer = AttentionStyle{}, .experts = parallel}),
+            "m.gguf: layer 1 has experts, but lacks the dense part that runs in parallel");
+  EXPECT_EQ(refusal({.mixer = AttentionStyle{}, .dense = FeedForwardStyle{}, .experts = parallel}),
             "");
 }
 

@@ -11,7 +11,7 @@ namespace {
 
 constexpr float kNever = -std::numeric_limits<float>::infinity();
 
-// In place, over all values.
+// Applies softmax to all values in place.
 void softmax(std::span<float> values) {
   float max = kNever;
   for (const float value : values) max = std::max(max, value);
@@ -20,11 +20,11 @@ void softmax(std::span<float> values) {
   for (float& value : values) value /= sum;
 }
 
-// Marks a score that is taken. A NaN score counts as -infinity, so it is chosen last, and only
+// Marks a score that is taken. A NaN score counts as -infinity, so that it is chosen last, and only
 // once.
 constexpr float kTaken = std::numeric_limits<float>::quiet_NaN();
 
-// The index of the greatest score that is not taken; the first of equal ones.
+// Returns the index of the largest score that is not taken; the first of equal scores.
 size_t best_of(std::span<const float> scores) {
   size_t best = scores.size();
   for (size_t i = 0; i < scores.size(); ++i) {
@@ -49,23 +49,23 @@ float two_best(std::span<const float> scores) {
   return scores.size() == 1 ? first : first + second;
 }
 
-// Experts outside of the best groups are taken from the start. `of_groups` is to work with.
+// Marks experts outside of the best groups as taken. `of_groups` is scratch memory.
 void leave_groups_out(const ExpertsStyle& style, std::span<float> scores,
                       std::span<float> of_groups) {
   if (style.n_groups <= 1 || style.n_groups_used >= style.n_groups) return;
   const size_t n = style.n_experts / style.n_groups;
   for (size_t group = 0; group < style.n_groups; ++group) {
     const float sum = two_best(scores.subspan(group * n, n));
-    of_groups[group] = std::isnan(sum) ? kNever : sum;  // of infinities
+    of_groups[group] = std::isnan(sum) ? kNever : sum;  // NaN: a sum of infinities
   }
   for (size_t i = 0; i < style.n_groups_used; ++i) of_groups[best_of(of_groups)] = kTaken;
   for (size_t expert = 0; expert < style.n_groups * n; ++expert)
     if (!std::isnan(of_groups[expert / n])) scores[expert] = kTaken;
 }
 
-// The share of the best of the scores that are not taken, among those that are close to it.
+// Returns the share of the best score among the scores that are close to it and not taken.
 float share_among_close(std::span<const float> scores, size_t best) {
-  constexpr float kClose = 0.02f;  // relative to the greater of the two; as all models were trained
+  constexpr float kClose = 0.02f;  // relative to the larger one; all models are trained with it
   float sum = 0.0f;
   for (const float score : scores) {
     const float apart = (scores[best] - score) / std::max(std::abs(score), scores[best]);

@@ -1,4 +1,4 @@
-// Which experts a token goes to, and with which weights. Pure; any thread.
+// Chooses the experts of a token and their weights. Pure; any thread.
 #pragma once
 
 #include <cstddef>
@@ -14,14 +14,14 @@ struct Choice {
   float weight = 0.0f;
 };
 
-// How many floats choose_experts() works with.
+// Returns the number of floats that choose_experts() needs as scratch memory.
 size_t routing_work(const ExpertsStyle& style);
 
 // Fills `choices` (style.n_used of them) in descending order of score; of equal scores the lower
-// expert comes first. `logits` has style.n_experts values and is overwritten. `bias` is added to
-// the scores that experts are chosen by, not to weights; null: none. Groups are ranked by the sum
-// of their two best scores. A logit that is not a number is never preferred. `work` has
-// routing_work(style) floats, whatever they are.
+// expert comes first. Overwrites `logits`, which has style.n_experts values. `bias` is added to the
+// scores that select experts, but not to weights; it may be null. The rank of a group is the sum of
+// its two best scores. A NaN logit is never preferred. `work` is scratch memory of
+// routing_work(style) floats.
 void choose_experts(const ExpertsStyle& style, std::span<float> logits, const float* bias,
                     std::span<float> work, std::span<Choice> choices);
 

@@ -25,13 +25,13 @@ std::vector<uint32_t> experts_of(const std::vector<Choice>& choices) {
   return experts;
 }
 
-TEST(Routing, TakesTheBestInOrderAndTheLowerOfEqualOnes) {
+TEST(Routing, TakesTheBestInOrderWithTheLowerOfEqualScoresFirst) {
   const ExpertsStyle style = {.n_experts = 5, .n_used = 3};
   EXPECT_EQ(experts_of(choose(style, {1, 3, 2, 3, 0})), (std::vector<uint32_t>{1, 3, 2}));
   EXPECT_EQ(experts_of(choose(style, {0, 0, 0, 0, 0})), (std::vector<uint32_t>{0, 1, 2}));
 }
 
-TEST(Routing, WeighsByASoftmaxOverAllOrOverTheChosen) {
+TEST(Routing, WeighsBySoftmaxOverAllOrOverTheChosen) {
   const float e = std::exp(1.0f);
   ExpertsStyle style = {.n_experts = 3, .n_used = 2};
   std::vector<Choice> choices = choose(style, {1, 0, 0});
@@ -47,8 +47,7 @@ TEST(Routing, WeighsByASoftmaxOverAllOrOverTheChosen) {
   EXPECT_NEAR(choices[0].weight, e / (e + 1), 1e-6);
 }
 
-// Two logits are close when they differ by at most 0.02 of the greater. Those that are taken do not
-// count any more.
+// Two logits are close if they differ by at most 0.02 of the larger one. Taken logits do not count.
 TEST(Routing, WeighsAmongTheExpertsCloseToTheBest) {
   const ExpertsStyle style = {.n_experts = 4, .n_used = 2, .gating = Gating::kSparseMixer};
   std::vector<Choice> choices = choose(style, {1.0f, 0.99f, 0.5f, -1.0f});
@@ -61,15 +60,15 @@ TEST(Routing, WeighsAmongTheExpertsCloseToTheBest) {
   EXPECT_NEAR(choices[1].weight, 1 / (1 + std::exp(-0.01f)), 1e-6);
 }
 
-// A bias decides who is chosen, and leaves the weight as it is.
-TEST(Routing, AddsABiasToScoresOnly) {
+// A bias affects the choice, but not the weight.
+TEST(Routing, AddsTheBiasToScoresOnly) {
   const ExpertsStyle style = {.n_experts = 3, .n_used = 1, .gating = Gating::kSigmoid};
   const std::vector<Choice> choices = choose(style, {2, 0, 0}, {0, 0, 1});
   EXPECT_EQ(choices[0].expert, 2u);
   EXPECT_NEAR(choices[0].weight, 0.5f, 1e-6);
 }
 
-// The first group has the best expert, the second has the better two.
+// The first group has the best expert; the second has the better pair.
 TEST(Routing, TakesExpertsOfTheBestGroupsOnly) {
   const ExpertsStyle style = {.n_experts = 4,
                               .n_used = 2,
@@ -79,7 +78,7 @@ TEST(Routing, TakesExpertsOfTheBestGroupsOnly) {
   EXPECT_EQ(experts_of(choose(style, {5, 0, 3, 4})), (std::vector<uint32_t>{3, 2}));
 }
 
-TEST(Routing, AlwaysTakesAsManyDifferentExperts) {
+TEST(Routing, AlwaysTakesDifferentExperts) {
   std::mt19937 random(1);
   std::normal_distribution<float> draw;
   for (int i = 0; i < 2000; ++i) {

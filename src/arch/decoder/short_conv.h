@@ -1,4 +1,5 @@
-// The short convolution of LFM2: the state is gated, convolved over few positions, gated again.
+// The short convolution of LFM2. The state is gated, convolved over a few positions, and gated
+// again.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
-// What a family of decoders is, as data: the sizes of each layer, where norms stand, which
-// activation, which positions. A family's file fills this in from metadata; Decoder loads and runs
-// it. Plain data; pure.
+// The description of a family of decoders as plain data: sizes of each layer, places of norms,
+// activation, positions. A family's file fills it in from metadata; Decoder loads and runs it.
+// Pure.
 #pragma once
 
 #include <cstddef>
@@ -17,8 +17,8 @@
 namespace billow::arch {
 
 enum class NormKind : uint8_t {
-  kRms,      // by the root of the mean square
-  kMean,     // layer norm: less the mean, by the deviation; a bias where the file has one
+  kRms,      // divides by the root of the mean square
+  kMean,     // layer norm: subtracts the mean, divides by the deviation; optional bias
   kNoWeight  // layer norm without weight and bias
 };
 
@@ -26,7 +26,7 @@ enum class QkNorm : uint8_t { kNone, kBeforeRope, kAfterRope };
 
 // Queries are multiplied by 1 + growth * ln(1 + floor((position + offset) / length)).
 struct Temperature {
-  float growth = 0.0f;  // 0: they are not
+  float growth = 0.0f;  // 0: queries are not scaled
   float length = 1.0f;
   float offset = 0.0f;
 };
@@ -34,34 +34,34 @@ struct Temperature {
 struct AttentionStyle {
   size_t n_heads = 0;
   size_t n_kv_heads = 0;
-  size_t k_len = 0;                 // of a head; a multiple of 16
-  size_t v_len = 0;                 // likewise
-  size_t window = 0;                // positions that a query sees, itself included; 0: all
-  size_t chunk = 0;                 // it sees from the last multiple of this on; 0: no
-  std::optional<size_t> rope = {};  // which of DecoderStyle::ropes; none: nothing rotates
-  float scale = 1.0f;               // of the dot products
-  float softcap = 0.0f;             // of scores; 0: none
-  QkNorm qk_norm = QkNorm::kNone;   // by the kind of the model's norms
-  bool plain_qk_norm = false;       // by RMS without weights instead
-  bool v_norm = false;              // RMS of value heads, without weights
+  size_t k_len = 0;                 // length of a head; a multiple of 16
+  size_t v_len = 0;                 // length of a head; a multiple of 16
+  size_t window = 0;                // positions that a query sees, including its own; 0: all
+  size_t chunk = 0;                 // a query sees from the last multiple of this on; 0: all
+  std::optional<size_t> rope = {};  // index into DecoderStyle::ropes; none: no rotation
+  float scale = 1.0f;               // multiplies the dot products
+  float softcap = 0.0f;             // limit of scores; 0: none
+  QkNorm qk_norm = QkNorm::kNone;   // with the kind of the model's norms
+  bool plain_qk_norm = false;       // norms by RMS without weights instead
+  bool v_norm = false;              // norms value heads by RMS, without weights
   bool values_are_keys = false;     // no V matrix: values are keys before norm and rope
-  bool gated = false;     // each query head is followed by a gate for what the head attended to
-  bool own_gate = false;  // the gates have a matrix of their own
-  bool sinks = false;     // each head has a score without a value
-  float clip = 0.0f;      // q, k and v are clamped to +-clip; 0: no
-  float alibi = 0.0f;     // the greatest bias of ALiBi; 0: none
+  bool gated = false;               // each query head is followed by a gate for the head's result
+  bool own_gate = false;            // the gates have a separate matrix
+  bool sinks = false;               // each head has a score without a value
+  float clip = 0.0f;                // q, k and v are clamped to +-clip; 0: no
+  float alibi = 0.0f;               // ALiBi's max bias; 0: no ALiBi
   Temperature temperature = {};
-  std::optional<size_t> kv_layer =
-      {};  // reads the KV of this earlier layer and has none of its own
+  // The earlier layer whose KV this layer reads; none: the layer has its own KV.
+  std::optional<size_t> kv_layer = {};
 };
 
 // Multi-head latent attention (DeepSeek V2, arXiv 2405.04434): the cache has one row for all heads.
 struct LatentAttentionStyle {
   size_t n_heads = 0;
-  size_t q_rank = 0;   // 0: queries come from the state directly
-  size_t kv_rank = 0;  // of the row that keys and values are made of
-  size_t n_rot = 0;    // values of a key that rotate, which heads share
-  size_t k_len = 0;    // of a head: those from the row, then those that rotate
+  size_t q_rank = 0;   // 0: queries are computed from the state directly
+  size_t kv_rank = 0;  // values of the cached row that keys and values are computed from
+  size_t n_rot = 0;    // values of a key that rotate; all heads share them
+  size_t k_len = 0;    // of a head: values from the cached row, then values that rotate
   size_t v_len = 0;
   std::optional<size_t> rope = {};
   float scale = 1.0f;
@@ -70,7 +70,7 @@ struct LatentAttentionStyle {
 
 // LFM2's short convolution.
 struct ShortConvStyle {
-  size_t taps = 0;  // positions that it sees, itself included
+  size_t taps = 0;  // positions that it sees, including its own
 };
 
 enum class MambaNorms : uint8_t {
@@ -82,30 +82,30 @@ enum class MambaNorms : uint8_t {
 // Mamba's selective state space.
 struct MambaStyle {
   size_t n_channels = 0;  // a multiple of 16
-  size_t n_states = 0;    // of a channel
+  size_t n_states = 0;    // in each channel
   size_t n_steps = 0;     // rank of the step sizes
   size_t taps = 0;
-  MambaNorms norms = MambaNorms::kNone;  // of step sizes, inputs and outputs of the state
+  MambaNorms norms = MambaNorms::kNone;  // for step sizes, inputs and outputs of the state
 };
 
 // Mamba 2's state space.
 struct Mamba2Style {
-  size_t n_channels = 0;  // of all heads together
+  size_t n_channels = 0;  // sum of all heads
   size_t n_states = 0;
-  size_t n_heads = 0;   // of a multiple of 16 channels each
-  size_t n_groups = 0;  // of heads that share keys and queries
+  size_t n_heads = 0;   // each with a multiple of 16 channels
+  size_t n_groups = 0;  // groups of heads that share keys and queries
   size_t taps = 0;
-  bool has_norm = true;  // of what the state gives
+  bool has_norm = true;  // whether the state's output is normed
 };
 
 // The gated delta net of Qwen3-Next and Qwen 3.5.
 struct DeltaNetStyle {
   size_t n_key_heads = 0;
-  size_t n_heads = 0;    // of values
-  size_t key_len = 0;    // of a head
+  size_t n_heads = 0;    // number of value heads
+  size_t key_len = 0;    // length of a head
   size_t value_len = 0;  // a multiple of 16
   size_t taps = 0;
-  bool tiled = false;  // head h has key head h % n_key_heads, else h / (n_heads / n_key_heads)
+  bool tiled = false;  // head h has key head h % n_key_heads, otherwise h / (n_heads / n_key_heads)
 };
 
 // Kimi delta attention.
@@ -115,18 +115,18 @@ struct KimiDeltaStyle {
   size_t taps = 0;
 };
 
-// RWKV 7: what it has in place of attention.
+// RWKV 7: replaces attention.
 struct TimeMixStyle {
   size_t head_len = 0;  // a multiple of 16
   size_t decay_rank = 0;
   size_t rate_rank = 0;
   size_t value_rank = 0;
   size_t gate_rank = 0;    // 0: no gates
-  bool head_norm = false;  // of what heads read
-  bool first = false;      // the first layer, whose values others mix into theirs
+  bool head_norm = false;  // whether heads' outputs are normed
+  bool first = false;      // the first layer; the others mix its values into theirs
 };
 
-// RWKV 7: what it has in place of a feed-forward part.
+// RWKV 7: replaces the feed-forward part.
 struct ChannelMixStyle {
   size_t n_ff = 0;
 };
@@ -135,8 +135,8 @@ struct FeedForwardStyle {
   size_t n_ff = 0;
   bool gated = true;
   nn::Activation activation = nn::Activation::kSilu;
-  nn::Xielu xielu = {};  // where the activation is kXielu
-  // A gate counts as what it exceeds its row's mean by, plus this many deviations (Gemma 3n).
+  nn::Xielu xielu = {};  // if the activation is kXielu
+  // Gates are cut to their excess over the row's mean plus this many deviations (Gemma 3n).
   std::optional<float> cut = {};
 };
 
@@ -151,21 +151,21 @@ enum class Gating : uint8_t {
 
 struct ExpertsStyle {
   size_t n_experts = 0;
-  size_t n_used = 0;    // of each token
-  size_t n_ff = 0;      // of one expert
-  size_t n_latent = 0;  // values that experts read and give, between two matrices; 0: n_embd
+  size_t n_used = 0;    // for each token
+  size_t n_ff = 0;      // width of one expert
+  size_t n_latent = 0;  // width of the experts' inputs and outputs, between two matrices; 0: n_embd
   bool gated = true;
   nn::Activation activation = nn::Activation::kSilu;
   Gating gating = Gating::kSoftmax;
   bool renormalise = false;  // the chosen weights add up to 1
-  float scale = 1.0f;        // of the chosen weights
+  float scale = 1.0f;        // multiplies the chosen weights
   size_t n_groups = 1;       // experts are chosen from the n_groups_used best groups
   size_t n_groups_used = 1;
   bool weighs_input = false;  // the weight multiplies an expert's input instead of its output
-  size_t n_ff_shared = 0;     // of the expert that every token has; 0: none
+  size_t n_ff_shared = 0;     // width of the expert that every token has; 0: no shared expert
   bool shared_gate = false;   // its output is multiplied by sigmoid(gate x)
-  // Gemma 4: dense part and experts stand side by side with norms of their own, and the router sees
-  // the layer's state, normed without weights.
+  // Gemma 4: dense part and experts run in parallel with separate norms. The router reads the
+  // layer's state, normed without weights.
   bool adds_dense = false;
 };
 
@@ -183,13 +183,13 @@ using MixerStyle =
 
 struct LayerStyle {
   MixerStyle mixer = {};
-  MixerStyle beside = {};  // reads what the mixer reads, and is added to its result (Falcon H1)
+  MixerStyle beside = {};  // reads the mixer's input, and is added to its result (Falcon H1)
   std::optional<FeedForwardStyle> dense = {};
-  std::optional<ExpertsStyle> experts = {};         // in place of the dense part, unless adds_dense
-  std::optional<ChannelMixStyle> channel_mix = {};  // likewise
+  std::optional<ExpertsStyle> experts = {};         // replace the dense part, unless adds_dense
+  std::optional<ChannelMixStyle> channel_mix = {};  // replaces the dense part
   LayerNorms norms = {};
-  // Mixer and feed-forward part read the same state, and both are added to it. Without an ffn norm
-  // the feed-forward part reads what the mixer reads.
+  // Mixer and feed-forward part read the same state, and both results are added to it. Without an
+  // ffn norm, the feed-forward part reads the mixer's input.
   bool parallel = false;
   bool output_scale = false;  // the layer's result is multiplied by a weight (Gemma 4)
 };
@@ -211,12 +211,13 @@ struct DecoderStyle {
   bool embedding_norm = false;     // token_embd_norm
   bool first_values = false;       // layers mix the values of the first layer into theirs (RWKV 7)
   bool learned_positions = false;  // a row of position_embd is added
-  size_t n_embd_per_layer = 0;     // Gemma 4: values of each token's own input to a layer; 0: none
+  // Gemma 4: values of each token's own input to a layer; 0: no such input
+  size_t n_embd_per_layer = 0;
   std::optional<AltUpStyle> altup = {};
-  float residual_scale = 1.0f;  // of what a sub-layer adds
+  float residual_scale = 1.0f;  // multiplies the results of sub-layers
   std::string_view output_norm = "output_norm";
   float logit_scale = 1.0f;
-  float final_softcap = 0.0f;  // of logits; 0: none
+  float final_softcap = 0.0f;  // limit of logits; 0: none
   std::vector<nn::RopeParams> ropes;
   std::vector<LayerStyle> layers;
 };

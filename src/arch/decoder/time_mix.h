@@ -1,6 +1,6 @@
-// The two parts of RWKV 7 (Peng et al., arXiv 2503.14456). Each sees, of every value, a mix of its
-// row and the row before. The time mix keeps a matrix for each head, in which a row replaces what
-// stands at a key; the channel mix is a feed-forward part.
+// The two parts of RWKV 7 (Peng et al., arXiv 2503.14456). Each reads a mix of its row and the
+// previous row, for every value. The time mix keeps a matrix for each head, in which a row replaces
+// the entry of a key. The channel mix is a feed-forward part.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@
 
 namespace billow::arch {
 
-// The rows before those of a pass. The state is the last row of each sequence.
+// Provides the rows before the rows of a pass. The state is the last row of each sequence.
 class TokenShift {
  public:
   explicit TokenShift(size_t n_embd);
@@ -26,7 +26,7 @@ class TokenShift {
  private:
   static constexpr size_t kTaps = 2;
   size_t n_embd_;
-  std::vector<float> weights_;  // of a convolution that takes the row before alone
+  std::vector<float> weights_;  // of a convolution that selects the previous row
 };
 
 class TimeMix {
@@ -36,7 +36,7 @@ class TimeMix {
           size_t n_embd, const Norms& norms);
 
   kv::LayerNeed kv_need() const noexcept;
-  // As Attention::forward(). The first layer fills pass.first_values, which others read.
+  // As Attention::forward(). The first layer fills pass.first_values, which the other layers read.
   void forward(const Pass& pass, size_t index, tensor::Matrix x, tensor::Matrix out) const;
 
  private:
@@ -50,11 +50,11 @@ class TimeMix {
     tensor::Matrix queries, decays, keys, values, rates, gates;
   };
 
-  // What is made of the rows x and those before, each by a mix of its own.
+  // Computes the projections. Each reads a separate mix of the rows x and the previous rows.
   void project(const Pass& pass, tensor::Matrix x, tensor::Matrix before,
                const Projected& out) const;
-  // Keys that are taken out of the state, and those that are put in for them; then rates are
-  // applied to keys.
+  // Computes the keys to remove from the state and the keys to write instead. Then applies the
+  // rates to the keys.
   void replace_keys(const nn::Compute& compute, const Projected& rows, tensor::Matrix removed,
                     tensor::Matrix written) const;
 
@@ -73,14 +73,14 @@ class TimeMix {
   const float* removed_scale_ = nullptr;  // [n_embd], as the next two
   const float* rate_scale_ = nullptr;
   const float* bonus_ = nullptr;
-  UnitNorm removed_norm_;  // of a head
+  UnitNorm removed_norm_;  // norms a head
   Norm head_norm_;
   tensor::Tensor out_;  // [n_embd][n_embd]
 };
 
 class ChannelMix {
  public:
-  // Its state stands from `first_float` of the layer's on, behind that of the layer's mixer. Throws
+  // `first_float` is the offset of its state in the layer's state, after the mixer's state. Throws
   // Error as WeightLoader does.
   ChannelMix(const ChannelMixStyle& style, const WeightLoader& load, const std::string& prefix,
              size_t n_embd, size_t first_float);

@@ -9,7 +9,7 @@
 namespace billow::arch {
 namespace {
 
-// A matrix whose number of rows only the file tells.
+// Loads a matrix whose number of rows depends on the file.
 void load_part(const WeightLoader& load, const std::string& name, size_t n_cols,
                tensor::Tensor& weight, const float*& bias) {
   const gguf::TensorInfo* info = load.file().find_tensor(name + ".weight");

@@ -1,6 +1,6 @@
-// The two dense layers that sentence-transformers puts behind pooling (EmbeddingGemma): vector =
-// second (first vector), without biases or activations. llama.cpp names them dense_2 and dense_3,
-// Ollama dense.0 and dense.1.
+// The two dense layers of sentence-transformers after pooling (EmbeddingGemma), without biases or
+// activations: vector = second (first vector). llama.cpp names them dense_2 and dense_3, Ollama
+// names them dense.0 and dense.1.
 #pragma once
 
 #include "arch/weights.h"
@@ -11,11 +11,12 @@ namespace billow::arch {
 class Projection {
  public:
   static bool is_in(const gguf::File& file);
-  // Of a file that need not have one. Throws Error for one that makes vectors of another length.
+  // Loads the projection if the file has one. Throws Error if its vectors do not have n_embd
+  // values.
   void load(const WeightLoader& load, size_t n_embd);
   explicit operator bool() const noexcept { return static_cast<bool>(first_); }
 
-  // x, [n][n_embd], is replaced.
+  // Replaces x, [n][n_embd].
   void apply(const nn::Compute& compute, tensor::Matrix x) const;
 
  private:

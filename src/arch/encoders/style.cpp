@@ -30,7 +30,7 @@ EncoderStyle read_encoder(const Metadata& meta, const EncoderBasics& basics) {
   if (meta.size_or("attention.value_length", style.head_len, kMaxWidth) != style.head_len)
     meta.refuse("attention.value_length", "is not the length of a key");
   if (meta.flag_or("attention.causal", false))
-    meta.refuse("attention.causal", "is true, which no encoder is");
+    meta.refuse("attention.causal", "is true, but the attention of encoders is not causal");
   if (style.head_len == 0 || style.head_len % 8 != 0) {
     meta.refuse("attention.key_length", "makes heads of " + std::to_string(style.head_len) +
                                             "; multiples of 8 are supported");
@@ -48,7 +48,9 @@ void set_rope(EncoderStyle& style, const Metadata& meta, kernels::RopeKind kind)
 
 void set_local_layers(EncoderStyle& style, const Metadata& meta, const std::vector<bool>& local) {
   const size_t window = meta.size("attention.sliding_window", kMaxContext);
-  if (window < 2) meta.refuse("attention.sliding_window", "leaves a token to itself");
+  if (window < 2)
+    meta.refuse("attention.sliding_window",
+                "is less than 2, so that a token would see only itself");
   const double base =
       meta.positive_or("rope.freq_base_swa", meta.positive_or("rope.local.freq_base", kRopeBase));
   style.ropes.push_back({.kind = style.ropes[0].kind, .n_rot = style.ropes[0].n_rot, .base = base});

@@ -1,5 +1,5 @@
-// What a family of encoders is, as data: sizes, where norms stand, which positions and activation.
-// A family's file fills this in from metadata; TextEncoder loads and runs it. Plain data; pure.
+// The description of a family of encoders as plain data: sizes, places of norms, positions,
+// activation. A family's file fills it in from metadata; TextEncoder loads and runs it. Pure.
 #pragma once
 
 #include <cstddef>
@@ -15,16 +15,16 @@
 namespace billow::arch {
 
 struct EncoderLayerStyle {
-  size_t reach = 0;                          // a token sees those so far away to both sides; 0: all
-  std::optional<size_t> rope = {};           // which of EncoderStyle::ropes; none: nothing rotates
-  bool attn_norm = true;                     // where LayerNorms has one
-  std::optional<ExpertsStyle> experts = {};  // in place of the dense part
+  size_t reach = 0;                 // max distance of visible tokens, on both sides; 0: all
+  std::optional<size_t> rope = {};  // index into EncoderStyle::ropes; none: no rotation
+  bool attn_norm = true;            // whether the norm of LayerNorms exists in this layer
+  std::optional<ExpertsStyle> experts = {};  // replace the dense part
 };
 
-// What stands between the dense layer of a classifier and its output, and what the first reads.
+// How a classifier works: its activation between dense layer and output, and its input.
 struct ClassifierStyle {
   std::optional<nn::Activation> activation = {};  // none: tanh
-  bool of_mean = false;  // of a text's states; else that of the first token
+  bool of_mean = false;  // reads the mean of a text's states; otherwise the first token's
 };
 
 struct EncoderStyle {
@@ -33,21 +33,21 @@ struct EncoderStyle {
   size_t n_ff = 0;
   size_t n_heads = 0;
   size_t n_kv_heads = 0;
-  size_t head_len = 0;  // of all heads; a multiple of 8
+  size_t head_len = 0;  // the same for all heads; a multiple of 8
   size_t max_context = 0;
   NormKind norm = NormKind::kMean;
   float norm_epsilon = 0.0f;
-  // Norms behind a sub-layer are of the sum of its result with the state, as in BERT; else of the
-  // result alone, which is then added. Of sums: layer norm.
+  // If true, a norm after a sub-layer norms the sum of result and state, as in BERT, with layer
+  // norm. If false, it norms the result alone, and then the result is added to the state.
   bool norms_of_sums = true;
   LayerNorms norms;
-  std::string_view output_norm = "";  // behind the last layer; empty: none
+  std::string_view output_norm = "";  // after the last layer; empty: none
   float embedding_scale = 1.0f;
   bool embedding_norm = true;      // token_embd_norm
   bool learned_positions = false;  // a row of position_embd is added
-  float alibi = 0.0f;              // the greatest bias of ALiBi, to both sides; 0: none
-  bool biases = false;             // of products: required, else optional
-  bool qk_norm = false;            // of query and key heads, or of all heads as one row
+  float alibi = 0.0f;              // ALiBi's max bias, on both sides; 0: no ALiBi
+  bool biases = false;             // products must have biases; otherwise optional
+  bool qk_norm = false;            // norms query and key heads, each head or all heads as one row
   bool gated = false;              // the feed-forward part
   nn::Activation activation = nn::Activation::kGeluErf;
   ClassifierStyle classifier;
@@ -61,17 +61,18 @@ struct EncoderBasics {
   nn::Activation activation = nn::Activation::kGeluErf;
 };
 
-// Sizes and epsilon, as BERT has them: norms behind each sub-layer, no window, nothing rotates. A
-// family starts from it and changes what is its own. An Error names the key that is missing or
-// makes no sense.
+// Reads sizes and epsilon, and fills in BERT's defaults: norms after each sub-layer, no window, no
+// rotation. A family starts from this style and changes what differs. Throws Error naming a key
+// that is missing or invalid.
 EncoderStyle read_encoder(const Metadata& meta, const EncoderBasics& basics = {});
 
-// All layers rotate, as read_rope() reads it.
+// Makes all layers rotate as read_rope() says.
 void set_rope(EncoderStyle& style, const Metadata& meta,
               kernels::RopeKind kind = kernels::RopeKind::kHalves);
 
-// These layers see a window only, half of the key attention.sliding_window to either side, and
-// rotate with the base of the key rope.freq_base_swa. REQUIRES: set_rope() was called.
+// Gives a window to the layers that `local` marks. Half of the key attention.sliding_window is on
+// either side. These layers rotate with the base of the key rope.freq_base_swa. REQUIRES:
+// set_rope() was called.
 void set_local_layers(EncoderStyle& style, const Metadata& meta, const std::vector<bool>& local);
 
 }  // namespace billow::arch

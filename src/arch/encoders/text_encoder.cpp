@@ -22,7 +22,7 @@ namespace {
                   " is missing; the file is incomplete or of another architecture");
 }
 
-// Bytes of all layers' matrices.
+// Returns the bytes of all layers' matrices.
 size_t layer_bytes(const gguf::File& file) {
   size_t sum = 0;
   for (const gguf::TensorInfo& tensor : file.tensors())
@@ -87,7 +87,7 @@ void TextEncoder::load_layer(const WeightLoader& load, size_t index, Layer& laye
   if (style_.biases) require_biases(load, prefix, layer);
 }
 
-// Those of sums have biases in all models; `name` is empty where there is no norm.
+// Loads a norm; none if `name` is empty. Norms of sums have biases in all models.
 Norm TextEncoder::load_norm(const WeightLoader& load, const std::string& prefix,
                             std::string_view name) const {
   if (name.empty()) return {};
@@ -98,7 +98,7 @@ Norm TextEncoder::load_norm(const WeightLoader& load, const std::string& prefix,
   return norm;
 }
 
-// The tensors' shapes show what is normed together: a head, or all heads as one row.
+// Reads from the tensors' shapes which values are normed together: a head, or all heads as one row.
 void TextEncoder::load_head_norms(const WeightLoader& load, const std::string& prefix,
                                   Layer& layer) const {
   const auto length_of = [&](const char* name, size_t n_all) {
@@ -126,7 +126,7 @@ void TextEncoder::require_biases(const WeightLoader& load, const std::string& pr
   require(layer.dense.down_bias, "ffn_down");
 }
 
-// The first two rows: no text has more segments.
+// Loads the first two rows, because no text has more than two segments.
 void TextEncoder::load_types(const WeightLoader& load) {
   const gguf::TensorInfo* info = load.file().find_tensor("token_types.weight");
   if (info == nullptr) return;
@@ -177,7 +177,7 @@ void TextEncoder::forward(const nn::Compute& compute, const TextBatch& batch,
     run(compute, part, {hidden.row(part.begin), part.tokens.size(), style_.n_embd});
 }
 
-// Each part by one thread, in scratch of its own.
+// Runs each part on one thread, with separate scratch memory for each thread.
 void TextEncoder::run_alone(const nn::Compute& compute, std::span<const Part> parts,
                             tensor::Matrix hidden) const {
   size_t n_rows = 0;
@@ -200,7 +200,7 @@ void TextEncoder::run_alone(const nn::Compute& compute, std::span<const Part> pa
       try {
         run({compute.kernels, alone, arena}, part,
             {hidden.row(part.begin), part.tokens.size(), style_.n_embd});
-      } catch (...) {  // no memory for a small thing beside the scratch
+      } catch (...) {  // no memory for a small allocation outside the scratch
         failures[own] = std::current_exception();
       }
     }
@@ -252,7 +252,8 @@ void TextEncoder::look_up(const nn::Compute& compute, const Part& part, tensor::
 
 void TextEncoder::embed(const nn::Compute& compute, const Part& part, tensor::Matrix x) const {
   const tensor::ArenaScope scope(compute.arena);
-  // Adapters that change the embedding are rare: else a row is looked up and normed in one go.
+  // Adapters that change the embedding are rare. Without them, one step looks a row up and norms
+  // it.
   const bool looks_up_first =
       compute.sizing != nullptr || std::ranges::any_of(part.adapters, [](const auto* adapter) {
         return adapter != nullptr && adapter->embedding() != nullptr;
@@ -343,15 +344,15 @@ void TextEncoder::project(const nn::Compute& compute, tensor::Matrix x) const {
   projection_.apply(compute, x);
 }
 
-// A sizing pass of a part of n rows.
+// Counts the scratch memory of a part of n rows.
 void TextEncoder::size_run(const nn::Compute& compute, size_t n) const {
-  tensor::Arena lender{tensor::Arena::Counting{}};  // of what stands elsewhere
+  tensor::Arena lender{tensor::Arena::Counting{}};  // for matrices that live elsewhere
   Part part;
   part.positions.resize(n);
   run(compute, part, lender.matrix(n, style_.n_embd));
 }
 
-// What a part of n rows takes that one thread has.
+// Returns the scratch bytes of a part of n rows that one thread computes.
 size_t TextEncoder::bytes_alone(const kernels::KernelTable& kernels, size_t n,
                                 size_t adapter_rank) const {
   tensor::Arena arena{tensor::Arena::Counting{}};

@@ -1,6 +1,6 @@
-// An encoder that an EncoderStyle describes: the sum of a token's, its position's and its segment's
-// embedding; layers of attention and a feed-forward part, with norms before or behind each; and a
-// head for what is pooled: a classifier, or a projection.
+// An encoder that an EncoderStyle describes. Its input is the sum of the token's, the position's
+// and the segment's embedding. Layers have attention and a feed-forward part, with norms before or
+// after each. A head processes pooled vectors: a classifier or a projection.
 #pragma once
 
 #include <optional>
@@ -22,7 +22,7 @@ namespace billow::arch {
 
 class TextEncoder final : public Encoder {
  public:
-  // The model of `file`, which must outlive it. Throws Error as load_model() does.
+  // Loads the model of `file`, which must outlive it. Throws Error as load_model() does.
   TextEncoder(EncoderStyle style, const gguf::File& file, const LoadOptions& options);
 
   void forward(const nn::Compute& compute, const TextBatch& batch,
@@ -37,7 +37,7 @@ class TextEncoder final : public Encoder {
     EncoderLayerStyle style;
     Norm attn_norm;
     AttentionWeights attention;
-    Norm q_norm;  // of pieces of q_norm_len values: a head, or all
+    Norm q_norm;  // norms q_norm_len values together: a head, or all heads
     Norm k_norm;
     size_t q_norm_len = 0;
     size_t k_norm_len = 0;
@@ -48,20 +48,20 @@ class TextEncoder final : public Encoder {
     std::optional<Experts> experts;
     Norm post_ffn_norm;
   };
-  // Some neighbouring texts of a pass, which are brought through all layers together.
+  // Adjacent texts of a pass that go through all layers together.
   struct Part {
     std::span<const int32_t> tokens;
-    size_t begin = 0;  // its first row of the pass
+    size_t begin = 0;  // its first row in the pass
     std::vector<uint32_t> ends;
     std::vector<uint32_t> positions;           // [n]
-    std::vector<const float*> types;           // [n] rows of segments; empty where there are none
-    std::vector<const nn::Adapter*> adapters;  // [n]; empty where no row has one
+    std::vector<const float*> types;           // [n] segment embeddings; empty: no segments
+    std::vector<const nn::Adapter*> adapters;  // [n]; empty if no row has an adapter
   };
-  // What all layers of a part share.
+  // The data that all layers of a part share.
   struct Run {
     const nn::Compute& compute;
     std::vector<nn::TextUnit> units;
-    std::vector<nn::Rope::Rotations> rotations;  // of EncoderStyle::ropes
+    std::vector<nn::Rope::Rotations> rotations;  // one for each of EncoderStyle::ropes
   };
 
   void load(const WeightLoader& load);
@@ -71,7 +71,7 @@ class TextEncoder final : public Encoder {
   void load_types(const WeightLoader& load);
   void require_biases(const WeightLoader& load, const std::string& prefix,
                       const Layer& layer) const;
-  // Whether each thread may read all weights for itself: they stay in the caches.
+  // Whether each thread may read all weights on its own, because they stay in the CPU's caches.
   bool may_be_alone() const noexcept { return weight_bytes_ <= kCachedBytes; }
   void run_alone(const nn::Compute& compute, std::span<const Part> parts,
                  tensor::Matrix hidden) const;
@@ -83,7 +83,7 @@ class TextEncoder final : public Encoder {
   void attend(const Run& run, const Layer& layer, tensor::Matrix x, tensor::Matrix out) const;
   void feed_forward(const nn::Compute& compute, const Layer& layer, tensor::Matrix x,
                     tensor::Matrix out) const;
-  // x = what follows from the state x and the result y of a sub-layer, which is overwritten.
+  // Adds the result y of a sub-layer to the state x, with the norm. Overwrites y.
   void add_result(const nn::Compute& compute, const Norm& norm, tensor::Matrix x,
                   tensor::Matrix y) const;
   void size_run(const nn::Compute& compute, size_t n) const;
@@ -92,17 +92,17 @@ class TextEncoder final : public Encoder {
   EncoderStyle style_;
   Norms norms_;
   std::vector<nn::Rope> ropes_;
-  std::vector<float> slopes_;  // of ALiBi
+  std::vector<float> slopes_;  // ALiBi's
   tensor::Tensor tokens_;      // [n_vocab][n_embd]
-  tensor::Tensor positions_;   // [max_context][n_embd], where they are learned
-  std::vector<float> types_;   // [1 or 2][n_embd], where there are segments
+  tensor::Tensor positions_;   // [max_context][n_embd], if positions are learned
+  std::vector<float> types_;   // [1 or 2][n_embd], if the model has segments
   Norm embedding_norm_;
   std::vector<Layer> layers_;
   Norm output_norm_;
   ClassifierWeights classifier_;
   Projection projection_;
   static constexpr size_t kCachedBytes = size_t{64} << 20;
-  size_t weight_bytes_ = 0;  // of all layers' matrices
+  size_t weight_bytes_ = 0;  // sum of all layers' matrices
 };
 
 }  // namespace billow::arch

@@ -5,7 +5,7 @@
 namespace billow::arch {
 namespace {
 
-// Neighbouring texts of at most n_rows together, at least one.
+// Cuts texts into groups of adjacent texts of at most n_rows together, at least one text each.
 std::vector<size_t> cut(std::span<const uint32_t> ends, size_t n_rows) {
   std::vector<size_t> parts;
   size_t begin = 0;  // rows
@@ -19,7 +19,7 @@ std::vector<size_t> cut(std::span<const uint32_t> ends, size_t n_rows) {
   return parts;
 }
 
-// The rows of the thread that has most, when each takes the next part as it comes free.
+// Returns the max rows of a thread if each thread takes the next part as soon as it is free.
 size_t max_rows(std::span<const uint32_t> ends, std::span<const size_t> parts, size_t n_threads) {
   std::vector<size_t> rows(n_threads);
   size_t begin = 0;

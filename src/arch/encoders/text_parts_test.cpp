@@ -14,7 +14,7 @@ std::vector<uint32_t> ends_of(const std::vector<uint32_t>& lengths) {
   return ends;
 }
 
-// Lengths of the parts in rows.
+// Returns the lengths of the parts in rows.
 std::vector<uint32_t> rows_of(const TextParts& parts, const std::vector<uint32_t>& ends) {
   std::vector<uint32_t> rows;
   uint32_t begin = 0;
@@ -25,14 +25,14 @@ std::vector<uint32_t> rows_of(const TextParts& parts, const std::vector<uint32_t
   return rows;
 }
 
-TEST(TextParts, ManyTextsAreSharedOutEvenly) {
+TEST(TextParts, SharesManyTextsEvenly) {
   const std::vector<uint32_t> ends = ends_of(std::vector<uint32_t>(48, 42));
   const TextParts parts = plan_text_parts(ends, 2, true);
   EXPECT_TRUE(parts.alone);
   EXPECT_EQ(rows_of(parts, ends), std::vector<uint32_t>(8, 252));
 }
 
-TEST(TextParts, AFewTextsAreOneEachWhereThreadsFinishTogether) {
+TEST(TextParts, GivesEachThreadOneOfFewEqualTexts) {
   for (const size_t n_threads : {2u, 3u, 16u}) {
     const std::vector<uint32_t> ends = ends_of(std::vector<uint32_t>(n_threads, 42));
     const TextParts parts = plan_text_parts(ends, n_threads, true);
@@ -41,12 +41,13 @@ TEST(TextParts, AFewTextsAreOneEachWhereThreadsFinishTogether) {
   }
 }
 
-TEST(TextParts, AllThreadsShareWhatWouldLeaveSomeIdle) {
+TEST(TextParts, SharesPartsIfThreadsWouldIdle) {
   for (const std::vector<uint32_t>& lengths :
        {std::vector<uint32_t>{42}, {300, 20}, {40, 40, 40}, {512, 400}}) {
     const std::vector<uint32_t> ends = ends_of(lengths);
     const TextParts parts = plan_text_parts(ends, 2, true);
-    const bool alone = lengths.size() == 2 && lengths[1] == 400;  // 512 of 456: an eighth more
+    // 512 of 456: an eighth more than the share
+    const bool alone = lengths.size() == 2 && lengths[1] == 400;
     EXPECT_EQ(parts.alone, alone) << lengths.size();
     if (!alone) {
       EXPECT_EQ(parts.ends, std::vector<size_t>{lengths.size()});
@@ -54,7 +55,7 @@ TEST(TextParts, AllThreadsShareWhatWouldLeaveSomeIdle) {
   }
 }
 
-TEST(TextParts, LargeModelsLongTextsAndOneThreadShareParts) {
+TEST(TextParts, SharesPartsOfLargeModelsLongTextsAndOneThread) {
   const std::vector<uint32_t> ends = ends_of(std::vector<uint32_t>(48, 42));
   for (const TextParts& parts : {plan_text_parts(ends, 2, false), plan_text_parts(ends, 1, true)}) {
     EXPECT_FALSE(parts.alone);
@@ -66,7 +67,7 @@ TEST(TextParts, LargeModelsLongTextsAndOneThreadShareParts) {
   EXPECT_EQ(rows_of(parts, longer), (std::vector<uint32_t>{513, 513}));
 }
 
-TEST(TextParts, EachTextIsInOnePartInItsOrder) {
+TEST(TextParts, PutsEachTextIntoOnePartInOrder) {
   std::mt19937 random(1);
   for (int run = 0; run < 2000; ++run) {
     std::vector<uint32_t> lengths(1 + random() % 60);

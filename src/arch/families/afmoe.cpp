@@ -1,7 +1,7 @@
-// afmoe: Arcee Trinity. Norms before and after each sub-layer and of query and key heads, gates for
-// what heads attend to, the embedding scaled by sqrt(n_embd). Three of four layers see a window,
-// and only these rotate. Experts by sigmoid, chosen with a bias, and a shared one behind the first
-// dense layers.
+// afmoe: Arcee Trinity. Norms before and after each sub-layer and of query and key heads; gates for
+// the results of heads; the embedding scaled by sqrt(n_embd). Three of four layers see a window,
+// and only these rotate. After the first dense layers: experts by sigmoid, chosen with a bias, and
+// a shared expert.
 #include <cmath>
 
 #include "arch/decoder/read.h"

@@ -1,5 +1,5 @@
-// apertus: Apertus 8B and 70B. Query and key heads are normed; xIELU without a gate, with numbers
-// of its own in each layer.
+// apertus: Apertus 8B and 70B. Query and key heads are normed. xIELU without a gate, with separate
+// numbers for each layer.
 #include <cmath>
 
 #include "arch/decoder/read.h"
@@ -8,7 +8,7 @@
 namespace billow::arch {
 namespace {
 
-// Files hold the numbers as they are trained: positive ones through their softplus.
+// Files hold the trained numbers: positive numbers are their softplus.
 double softplus(double x) { return std::log1p(std::exp(x)); }
 
 DecoderStyle style(const Metadata& meta) {

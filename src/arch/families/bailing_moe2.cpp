@@ -1,5 +1,6 @@
-// bailingmoe2: Ling 2, Ring 2. Query and key heads are normed, half of a head rotates; experts by
-// sigmoid from the best groups, chosen with a bias, and a shared one behind the first dense layers.
+// bailingmoe2: Ling 2, Ring 2. Query and key heads are normed; half of a head rotates. After the
+// first dense layers: experts by sigmoid from the best groups, chosen with a bias, and a shared
+// expert.
 #include "arch/decoder/read.h"
 #include "arch/registry.h"
 

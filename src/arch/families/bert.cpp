@@ -1,6 +1,6 @@
-// bert: BERT and what is built like it, RoBERTa and XLM-R (MiniLM, BGE, E5, GTE, arctic, their
-// rerankers). Learned positions, biases everywhere, exact GELU. Converters leave out the rows of
-// RoBERTa's position table that stand for padding, so that positions begin at 0 here, too.
+// bert: BERT and similar encoders, RoBERTa and XLM-R (MiniLM, BGE, E5, GTE, arctic, their
+// rerankers). Learned positions, biases everywhere, exact GELU. Converters omit the padding rows of
+// RoBERTa's position table, so that its positions begin at 0, too.
 #include "arch/encoders/style.h"
 #include "arch/registry.h"
 

@@ -4,8 +4,7 @@ namespace billow::arch {
 
 EncoderStyle bidirectional_style(const Metadata& meta, kernels::RopeKind rope) {
   if (meta.count("expert_count", kMaxWidth) != 0)
-    meta.refuse("expert_count",
-                "is above 0, which no encoder of this architecture is known to have");
+    meta.refuse("expert_count", "is above 0, but encoders of this architecture have no experts");
   EncoderStyle out = read_encoder(
       meta, {.norm = NormKind::kRms, .gated = true, .activation = nn::Activation::kSilu});
   out.norms_of_sums = false;

@@ -1,4 +1,5 @@
-// Language models that were trained on to make vectors, so that a token sees those behind it, too.
+// Language models that were trained further to make vectors, so that a token also sees later
+// tokens.
 #pragma once
 
 #include "arch/encoders/style.h"
@@ -6,7 +7,8 @@
 
 namespace billow::arch {
 
-// RMS norms before each sub-layer, rotation of this kind, SwiGLU, biases where the file has them.
+// Returns a style with RMS norms before each sub-layer, rotation of this kind, SwiGLU, and optional
+// biases.
 EncoderStyle bidirectional_style(const Metadata& meta, kernels::RopeKind rope);
 
 }  // namespace billow::arch

@@ -1,4 +1,4 @@
-// bloom: BLOOM and BLOOMZ. Positions by ALiBi, a norm behind the embedding, layer norm, biases
+// bloom: BLOOM and BLOOMZ. Positions by ALiBi, a norm after the embedding, layer norm, biases
 // everywhere, GELU without a gate.
 #include "arch/decoder/read.h"
 #include "arch/registry.h"

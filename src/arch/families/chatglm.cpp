@@ -1,5 +1,5 @@
-// chatglm: ChatGLM 3, GLM 4 9B of 2024 and its kin. As llama; Q, K and V stand in one matrix with
-// biases, gate and up in another, and half of a head rotates.
+// chatglm: ChatGLM 3, GLM 4 9B of 2024 and similar models. As llama, but one matrix holds Q, K and
+// V, with biases, and another holds gate and up. Half of a head rotates.
 #include "arch/decoder/read.h"
 #include "arch/registry.h"
 

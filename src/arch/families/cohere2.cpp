@@ -1,5 +1,5 @@
-// cohere2: Command R7B, Command A, Aya of 2025. As command-r; three of four layers see a window,
-// and only these rotate.
+// cohere2: Command R7B, Command A, Aya of 2025. As command-r, but three of four layers see a
+// window, and only these rotate.
 #include "arch/decoder/read.h"
 #include "arch/registry.h"
 

@@ -1,5 +1,5 @@
-// command-r: Command R and R+. Layer norm without biases, attention and feed-forward part on the
-// same normed state, logits scaled. R+ norms query and key heads, each by weights of its own.
+// command-r: Command R and R+. Layer norm without biases; attention and feed-forward part read the
+// same normed state; logits are scaled. R+ norms query and key heads, each with separate weights.
 #include "arch/decoder/read.h"
 #include "arch/registry.h"
 

@@ -1,5 +1,5 @@
-// deci: Llama Nemotron Super 49B and 51B, DeciLM 7B. As llama, with sizes of their own for each
-// layer; some layers have no attention.
+// deci: Llama Nemotron Super 49B and 51B, DeciLM 7B. As llama, but each layer has its own sizes,
+// and some layers have no attention.
 #include <string>
 
 #include "arch/decoder/read.h"

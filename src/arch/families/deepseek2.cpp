@@ -1,6 +1,6 @@
 // deepseek2: DeepSeek V2, V3 and R1, Kimi K2, Mistral Large 3, GLM 4.7 Flash. Latent attention with
-// one cached row for all heads; experts behind the first dense layers, in V3 by sigmoid and from
-// the best groups, with shared ones beside them.
+// one cached row for all heads. After the first dense layers: experts and shared experts; in V3 by
+// sigmoid and from the best groups.
 #include "arch/decoder/read.h"
 #include "arch/registry.h"
 

@@ -1,5 +1,5 @@
-// dots1: dots.llm1. Query and key heads are normed; experts by sigmoid and a shared one behind the
-// first dense layers.
+// dots1: dots.llm1. Query and key heads are normed. After the first dense layers: experts by
+// sigmoid, and a shared expert.
 #include "arch/decoder/read.h"
 #include "arch/registry.h"
 

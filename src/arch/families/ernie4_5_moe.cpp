@@ -1,5 +1,5 @@
-// ernie4_5-moe: ERNIE 4.5 with experts (21B-A3B, 300B-A47B). As ernie4_5; behind the first dense
-// layers experts by a softmax over all, chosen with a bias, and shared ones beside them.
+// ernie4_5-moe: ERNIE 4.5 with experts (21B-A3B, 300B-A47B). As ernie4_5. After the first dense
+// layers: experts by softmax over all, chosen with a bias, and shared experts.
 #include "arch/decoder/read.h"
 #include "arch/registry.h"
 

@@ -1,5 +1,5 @@
-// eurobert: EuroBERT and jina-embeddings-v5. As llama, but a token sees those behind it, too, and
-// the halves of a head rotate together.
+// eurobert: EuroBERT and jina-embeddings-v5. As llama, but a token also sees later tokens, and the
+// halves of a head rotate together.
 #include "arch/families/bidirectional.h"
 #include "arch/registry.h"
 

@@ -1,5 +1,5 @@
-// exaone4: EXAONE 4. No norms before but norms after each sub-layer; query and key heads are
-// normed. In the 32B three of four layers see a window, and only these rotate.
+// exaone4: EXAONE 4. Norms only after each sub-layer, not before; query and key heads are normed.
+// In the 32B, three of four layers see a window, and only these rotate.
 #include "arch/decoder/read.h"
 #include "arch/registry.h"
 

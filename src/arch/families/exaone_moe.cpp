@@ -1,5 +1,5 @@
-// exaone-moe: K-EXAONE. Query and key heads are normed; three of four layers see a window, and only
-// these rotate. Experts by sigmoid, a shared one beside them.
+// exaone-moe: K-EXAONE. Query and key heads are normed. Three of four layers see a window, and only
+// these rotate. Experts by sigmoid, and a shared expert.
 #include "arch/decoder/read.h"
 #include "arch/registry.h"
 

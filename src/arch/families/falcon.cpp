@@ -1,5 +1,5 @@
-// falcon: Falcon 7B and 40B. Layer norm, exact GELU without a gate; attention and feed-forward part
-// stand side by side, the 40B with a norm for each.
+// falcon: Falcon 7B and 40B. Layer norm, exact GELU without a gate. Attention and feed-forward part
+// run in parallel; in the 40B each has a separate norm.
 #include "arch/decoder/read.h"
 #include "arch/registry.h"
 

@@ -1,5 +1,5 @@
-// falcon-h1: Falcon H1. Attention and the state space of Mamba 2 side by side in each layer. The
-// converter has multiplied weights with the model's multipliers.
+// falcon-h1: Falcon H1. Each layer has attention in parallel with the state space of Mamba 2. The
+// converter has multiplied the weights with the model's multipliers.
 #include "arch/decoder/read.h"
 #include "arch/decoder/read_states.h"
 #include "arch/registry.h"
@@ -9,9 +9,9 @@ namespace {
 
 DecoderStyle style(const Metadata& meta) {
   DecoderStyle out = read_decoder(meta, {.rope = kernels::RopeKind::kHalves});
-  Mamba2Style beside = read_mamba2(meta);
-  beside.has_norm = has_tensor(meta, 0, "ssm_norm.weight");  // some sizes have none
-  for (LayerStyle& layer : out.layers) layer.beside = beside;
+  Mamba2Style mixer = read_mamba2(meta);
+  mixer.has_norm = has_tensor(meta, 0, "ssm_norm.weight");  // some sizes have no norm
+  for (LayerStyle& layer : out.layers) layer.beside = mixer;
   return out;
 }
 

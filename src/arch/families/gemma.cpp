@@ -1,5 +1,5 @@
-// gemma: Gemma 1 and CodeGemma. GEGLU, the embedding scaled by sqrt(n_embd). Files hold norm
-// weights with the 1 of (1 + w) added already, as for all Gemmas.
+// gemma: Gemma 1 and CodeGemma. GEGLU; the embedding is scaled by sqrt(n_embd). As for all Gemmas,
+// files hold norm weights that include the 1 of (1 + w).
 #include <cmath>
 
 #include "arch/decoder/read.h"

@@ -1,8 +1,8 @@
 // gemma3: Gemma 3 text models. Norms before and after each sub-layer and on query and key heads,
-// GEGLU, the embedding scaled by sqrt(n_embd). Most layers see a window and rotate with a base of
-// their own; every sixth sees everything. The largest model (27B, 62 layers) scales scores by the
-// width per head. A file of EmbeddingGemma that Ollama made is of this architecture, too, with the
-// dense layers behind its pooling.
+// GEGLU, the embedding scaled by sqrt(n_embd). Most layers see a window and rotate with another
+// base; every sixth layer sees everything. The largest model (27B, 62 layers) scales scores by the
+// width per head. Ollama's files of EmbeddingGemma also have this architecture, with dense layers
+// after pooling.
 #include <cmath>
 
 #include "arch/decoder/read.h"
@@ -27,7 +27,7 @@ DecoderStyle style(const Metadata& meta) {
     layer.norms.post_attn = "post_attention_norm";
     layer.norms.post_ffn = "post_ffw_norm";
   }
-  // Without a window there are no local layers: all of them rotate as the global ones do.
+  // Without a window there are no local layers: all layers rotate as the global layers do.
   const bool has_window = meta.count("attention.sliding_window", kMaxContext) != 0;
   const std::vector<bool> local = has_window ? read_window_pattern(meta, out.layers.size(), 6)
                                              : std::vector<bool>(out.layers.size());

@@ -1,7 +1,7 @@
-// gemma3n: Gemma 3n E2B and E4B, as far as they read and write text. As gemma3, with normed values,
-// no scaling of scores, layers that read the KV of an earlier one, an input of its own for each
-// layer, four states of each token (AltUp) and a path of low rank beside the attention (LAuReL). In
-// the first layers only the greatest values of the gates count.
+// gemma3n: Gemma 3n E2B and E4B, text only. Differences from gemma3: normed values, no scaling of
+// scores, layers that read the KV of an earlier layer, a separate input for each layer, four states
+// of each token (AltUp), and a low-rank path in parallel with attention (LAuReL). In the first
+// layers only the largest values of the gates count.
 #include <algorithm>
 #include <cmath>
 
@@ -23,8 +23,8 @@ AltUpStyle read_altup(const Metadata& meta) {
   return altup;
 }
 
-// From which deviation on the values of gates count. Old files do not say it: in ten layers a
-// twentieth of the values counts.
+// Sets the deviation from which on the values of gates count. Old files have no such key: in ten
+// layers a twentieth of the values counts.
 void set_cuts(DecoderStyle& style, const Metadata& meta) {
   const std::string key = meta.key("activation_sparsity_scale");
   const size_t n = style.layers.size();
@@ -35,7 +35,7 @@ void set_cuts(DecoderStyle& style, const Metadata& meta) {
   if (meta.file().find(key) != nullptr) cuts = meta.reals_per_layer(key, n);
   for (size_t i = 0; i < n; ++i) {
     if (std::isnan(cuts[i]) || cuts[i] == INFINITY)
-      meta.refuse("activation_sparsity_scale", "is no number");
+      meta.refuse("activation_sparsity_scale", "is not a number");
     if (style.layers[i].dense && std::isfinite(cuts[i]))
       style.layers[i].dense->cut = static_cast<float>(cuts[i]);
   }

@@ -1,7 +1,7 @@
-// gemma4: Gemma 4 (E2B, E4B, 12B, 26B-A4B, 31B). As gemma3, with heads of another length in layers
-// with a window, RMS norm of values, no scaling of scores, values that are keys where a layer has
-// no V, layers that read the KV of an earlier one, an input of its own for each layer, and experts
-// beside the dense part.
+// gemma4: Gemma 4 (E2B, E4B, 12B, 26B-A4B, 31B). Differences from gemma3: heads of another length
+// in layers with a window, RMS norm of values, no scaling of scores, values that are keys if a
+// layer has no V, layers that read the KV of an earlier layer, a separate input for each layer, and
+// experts in parallel with the dense part.
 #include <algorithm>
 #include <cmath>
 

@@ -1,6 +1,6 @@
-// gemma-embedding: EmbeddingGemma. As gemma3, but a token sees those behind it, too: a window, of
-// which half lies to either side, in all but every sixth layer. What is pooled goes through dense
-// layers, where the file has them.
+// gemma-embedding: EmbeddingGemma. As gemma3, but a token also sees later tokens. All layers except
+// every sixth see a window, half of it on either side. If the file has dense layers, they process
+// the pooled vectors.
 #include "arch/families/gemma_embedding.h"
 
 #include <cmath>

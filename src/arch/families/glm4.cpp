@@ -1,5 +1,5 @@
-// glm4: GLM 4 (9B, 32B, Z1). Norms before and after each sub-layer, half of a head rotates, gate
-// and up stand in one matrix, biases on Q, K and V.
+// glm4: GLM 4 (9B, 32B, Z1). Norms before and after each sub-layer; half of a head rotates; one
+// matrix holds gate and up; biases on Q, K and V.
 #include "arch/decoder/read.h"
 #include "arch/registry.h"
 

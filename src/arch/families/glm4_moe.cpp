@@ -1,4 +1,4 @@
-// glm4moe: GLM 4.5, 4.6 and 4.7 with experts by sigmoid and a shared one. Half of a head rotates;
+// glm4moe: GLM 4.5, 4.6 and 4.7. Experts by sigmoid, and a shared expert. Half of a head rotates;
 // the large models norm query and key heads.
 #include "arch/decoder/read.h"
 #include "arch/registry.h"

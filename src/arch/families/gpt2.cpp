@@ -1,5 +1,5 @@
-// gpt2: GPT-2 and its kin. Learned positions, layer norm, biases everywhere but of the output, GELU
-// without a gate.
+// gpt2: GPT-2 and similar models. Learned positions, layer norm, biases everywhere except in the
+// output, GELU without a gate.
 #include "arch/decoder/read.h"
 #include "arch/registry.h"
 

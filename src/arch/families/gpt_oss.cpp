@@ -1,5 +1,5 @@
-// gpt-oss: gpt-oss 20B and 120B. Experts with biases and a clamped gate, a softmax over the chosen
-// only; each head has a sink, and every other layer sees a window.
+// gpt-oss: gpt-oss 20B and 120B. Experts with biases and a clamped gate, weighed by a softmax over
+// the chosen experts only. Each head has a sink, and every other layer sees a window.
 #include "arch/decoder/read.h"
 #include "arch/registry.h"
 

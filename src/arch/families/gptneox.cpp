@@ -1,6 +1,6 @@
-// gptneox: Pythia, GPT-NeoX 20B, Dolly 2, RedPajama. Layer norm, biases everywhere but of the
-// output, exact GELU without a gate; a quarter of a head rotates. Both sub-layers stand side by
-// side, each with a norm of its own, unless the file says that they do not.
+// gptneox: Pythia, GPT-NeoX 20B, Dolly 2, RedPajama. Layer norm, biases everywhere except in the
+// output, exact GELU without a gate; a quarter of a head rotates. Both sub-layers run in parallel,
+// each with a separate norm, unless the file says otherwise.
 #include "arch/decoder/read.h"
 #include "arch/registry.h"
 

@@ -1,5 +1,6 @@
-// granitehybrid: Granite 4. Most layers have the state space of Mamba 2, the others attention,
-// which rotates only where the file says so. Dense, or experts beside a shared one.
+// granitehybrid: Granite 4. Most layers have the state space of Mamba 2. The others have attention,
+// which rotates only if the file says so. The feed-forward part is dense, or has experts and a
+// shared expert.
 #include "arch/decoder/read.h"
 #include "arch/decoder/read_states.h"
 #include "arch/registry.h"

@@ -1,5 +1,4 @@
-// granitemoe: Granite 3 with experts. As granite; a shared expert stands beside the chosen ones in
-// some.
+// granitemoe: Granite 3 with experts. As granite; some models also have a shared expert.
 #include "arch/decoder/read.h"
 #include "arch/registry.h"
 

@@ -1,4 +1,4 @@
-// hunyuan-moe: Hunyuan A13B. As hunyuan-dense; experts with a shared one beside them in each layer.
+// hunyuan-moe: Hunyuan A13B. As hunyuan-dense; each layer has experts and a shared expert.
 #include "arch/decoder/read.h"
 #include "arch/registry.h"
 

@@ -1,5 +1,5 @@
-// jamba: AI21's Jamba. Layers of a selective state space, whose parts are normed, and few of
-// attention without rotation; every second layer has experts, whose weights are not renormalised.
+// jamba: AI21's Jamba. Most layers have a selective state space, whose parts are normed. A few have
+// attention without rotation. Every second layer has experts, whose weights are not renormalised.
 #include "arch/decoder/read.h"
 #include "arch/decoder/read_states.h"
 #include "arch/registry.h"

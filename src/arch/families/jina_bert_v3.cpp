@@ -1,5 +1,5 @@
-// jina-bert-v3: jina-embeddings-v3 without its adapters, or with one merged. As bert, but queries
-// and keys rotate (their halves together).
+// jina-bert-v3: jina-embeddings-v3 without its adapters, or with one that is merged. As bert, but
+// queries and keys rotate (the halves of a head together).
 #include "arch/encoders/style.h"
 #include "arch/registry.h"
 

@@ -1,4 +1,4 @@
-// Keys of metadata that change what a family is.
+// Keys of metadata that change a family's style.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -16,8 +16,8 @@ namespace {
 constexpr uint32_t kLayers = 8;
 constexpr const char* kRouter = "blk.0.ffn_gate_inp.weight";
 
-// The style of a file with the keys that all families have, and what `set` adds. It has no tensor
-// but the embedding, and the one of this name.
+// Returns the style of a file with the keys that all families have, and the keys that `set` adds.
+// The file has two tensors: the embedding, and the one of this name.
 DecoderStyle style_of(const ArchDef& def, const std::function<void(gguf::Writer&)>& set,
                       const std::string& tensor = "") {
   gguf::Writer writer;
@@ -45,7 +45,7 @@ size_t n_rotating(DecoderStyle& style) {
   return n;
 }
 
-TEST(FamilyKeys, Gemma3WithoutAWindowHasNoLocalLayers) {
+TEST(FamilyKeys, Gemma3WithoutWindowHasNoLocalLayers) {
   DecoderStyle with =
       style_of(kGemma3, [](gguf::Writer& w) { w.set_uint("gemma3.attention.sliding_window", 16); });
   EXPECT_EQ(attention_of(with, 0).window, 16u);
@@ -97,13 +97,13 @@ TEST(FamilyKeys, OldFilesOfGemma3nCutGatesInTenLayers) {
       w.set_floats("gemma3n.activation_sparsity_scale", values);
     };
   };
-  const DecoderStyle told = style_of(kGemma3n, cuts(0.5f));
-  EXPECT_EQ(told.layers[0].dense->cut, 0.5f);
-  EXPECT_FALSE(told.layers[1].dense->cut);
+  const DecoderStyle with_key = style_of(kGemma3n, cuts(0.5f));
+  EXPECT_EQ(with_key.layers[0].dense->cut, 0.5f);
+  EXPECT_FALSE(with_key.layers[1].dense->cut);
   EXPECT_THROW(style_of(kGemma3n, cuts(NAN)), Error);
 }
 
-TEST(FamilyKeys, DeciHasLayersWithoutAttentionButNoMatricesInPlaceOfIt) {
+TEST(FamilyKeys, DeciAllowsLayersWithoutAttentionButNoReplacementMatrices) {
   const auto heads = [](gguf::Writer& w) {
     const std::vector<int32_t> kv_heads = {2, 2, 0, 2, 2, 2, 2, 2};
     w.set_ints("deci.attention.head_count_kv", kv_heads);
@@ -115,7 +115,7 @@ TEST(FamilyKeys, DeciHasLayersWithoutAttentionButNoMatricesInPlaceOfIt) {
   EXPECT_THROW(style_of(kDeci, heads, "blk.2.attn_output.weight"), Error);
 }
 
-TEST(FamilyKeys, HeadsOfRwkvFitTheirWidth) {
+TEST(FamilyKeys, RwkvHeadLengthMustDivideTheWidth) {
   const auto heads = [](uint32_t head_len) {
     return [=](gguf::Writer& w) {
       w.set_float("rwkv7.attention.layer_norm_epsilon", 1e-5f);
@@ -128,27 +128,27 @@ TEST(FamilyKeys, HeadsOfRwkvFitTheirWidth) {
   for (const LayerStyle& layer : style.layers) {
     const auto& time_mix = std::get<TimeMixStyle>(layer.mixer);
     EXPECT_EQ(time_mix.head_len, 32u);
-    EXPECT_EQ(time_mix.gate_rank, 0u);  // the file has no tensors of gates
+    EXPECT_EQ(time_mix.gate_rank, 0u);  // the file has no tensors for gates
     EXPECT_EQ(time_mix.first, &layer == &style.layers.front());
     EXPECT_FALSE(layer.dense);
     EXPECT_EQ(layer.channel_mix->n_ff, 96u);
   }
-  EXPECT_THROW(style_of(kRwkv7, heads(48)), Error);  // does not divide the width of 64
-  EXPECT_THROW(style_of(kRwkv7, heads(8)), Error);   // no multiple of 16
+  EXPECT_THROW(style_of(kRwkv7, heads(48)), Error);  // 48 does not divide the width of 64
+  EXPECT_THROW(style_of(kRwkv7, heads(8)), Error);   // 8 is not a multiple of 16
 }
 
-// The multipliers of old files, which do not hold them.
-TEST(FamilyKeys, MiniCpmHasMultipliersOfItsOwn) {
+// Old files have no multipliers, so that the defaults apply.
+TEST(FamilyKeys, MiniCpmHasDefaultMultipliers) {
   const DecoderStyle old = style_of(kMiniCpm, [](gguf::Writer&) {});
   EXPECT_EQ(old.embedding_scale, 12.0f);
   EXPECT_NEAR(old.residual_scale, 1.4 / std::sqrt(double{kLayers}), 1e-6);
   EXPECT_EQ(old.logit_scale, 4.0f);  // 256 / 64
-  const DecoderStyle told =
+  const DecoderStyle with_key =
       style_of(kMiniCpm, [](gguf::Writer& w) { w.set_float("minicpm.logit_scale", 8.0f); });
-  EXPECT_EQ(told.logit_scale, 0.125f);
+  EXPECT_EQ(with_key.logit_scale, 0.125f);
 }
 
-TEST(FamilyKeys, GraniteMaySayThatNothingRotates) {
+TEST(FamilyKeys, GraniteFileCanDisableRotation) {
   const char* const key = "granite.rope.scaling.finetuned";
   DecoderStyle silent = style_of(kGranite, [](gguf::Writer&) {});
   DecoderStyle with = style_of(kGranite, [=](gguf::Writer& w) { w.set_bool(key, kRouter); });

@@ -1,5 +1,5 @@
-// kimi-linear: Kimi Linear. Layers without heads of keys and values have Kimi delta attention, the
-// others latent attention that does not rotate; experts by sigmoid behind the first dense layers.
+// kimi-linear: Kimi Linear. Layers without KV heads have Kimi delta attention. The others have
+// latent attention that does not rotate. After the first dense layers: experts by sigmoid.
 #include "arch/decoder/read.h"
 #include "arch/decoder/read_states.h"
 #include "arch/registry.h"

@@ -1,5 +1,5 @@
-// lfm2 and lfm2moe: Liquid's LFM2. Most layers have a short convolution, the others attention with
-// normed query and key heads. The mixture begins with dense layers; its experts are chosen by
+// lfm2 and lfm2moe: Liquid's LFM2. Most layers have a short convolution. The others have attention
+// with normed query and key heads. lfm2moe begins with dense layers; its experts are chosen by
 // sigmoid with a bias. The final norm is named token_embd_norm.
 #include "arch/decoder/read.h"
 #include "arch/decoder/read_states.h"

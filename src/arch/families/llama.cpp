@@ -1,6 +1,6 @@
-// llama: Llama 1 to 3, Mistral 7B, Mixtral, TinyLlama, SmolLM and their kin. RMS norm, rotary
-// attention with grouped KV heads, SwiGLU. Converters permute Q and K so that neighbouring values
-// rotate together. llama-embed: the same, where a token sees those behind it, too.
+// llama: Llama 1 to 3, Mistral 7B, Mixtral, TinyLlama, SmolLM and similar models. RMS norm, rotary
+// attention with grouped KV heads, SwiGLU. Converters permute Q and K so that adjacent values
+// rotate together. llama-embed: the same, but a token also sees later tokens.
 #include "arch/decoder/read.h"
 #include "arch/families/bidirectional.h"
 #include "arch/registry.h"

@@ -1,7 +1,7 @@
-// llama4: Llama 4 Scout and Maverick, as far as they read and write text. Three of four layers
-// rotate and see the last chunk of 8192 positions; in the others queries far behind it are scaled
-// up. One expert by sigmoid, which weighs what the expert reads, and a shared one. Scout norms what
-// has rotated, without weights.
+// llama4: Llama 4 Scout and Maverick, text only. Three of four layers rotate and see the last chunk
+// of 8192 positions. In the others, queries far beyond a chunk are scaled up. One expert by
+// sigmoid, whose weight multiplies the expert's input, and a shared expert. Scout norms queries and
+// keys after rotation, without weights.
 #include <algorithm>
 
 #include "arch/decoder/read.h"
@@ -13,7 +13,7 @@ namespace {
 DecoderStyle style(const Metadata& meta) {
   DecoderStyle out = read_decoder(meta);
   set_experts(out, meta, {.gating = Gating::kSigmoid, .weighs_input = true});
-  // A window of 0 says that all layers see everything, and rotate.
+  // A window of 0 means that all layers see everything and rotate.
   if (meta.has("attention.sliding_window") &&
       meta.count("attention.sliding_window", kMaxContext) == 0)
     return out;

@@ -1,5 +1,5 @@
-// mamba: Mamba and Falcon Mamba. Layers of a selective state space and nothing else; Falcon Mamba
-// norms what the state takes in and gives out.
+// mamba: Mamba and Falcon Mamba. All layers are selective state spaces. Falcon Mamba norms the
+// inputs and outputs of the state.
 #include "arch/decoder/read.h"
 #include "arch/decoder/read_states.h"
 #include "arch/registry.h"

@@ -1,4 +1,4 @@
-// mamba2: Mamba 2 and Codestral Mamba. Layers of a state space with heads, and nothing else.
+// mamba2: Mamba 2 and Codestral Mamba. All layers are state spaces with heads.
 #include "arch/decoder/read.h"
 #include "arch/decoder/read_states.h"
 #include "arch/registry.h"

@@ -1,5 +1,5 @@
 // minicpm: MiniCPM 1B, 2B and 4. As llama, with multipliers of embedding, residuals and logits. Old
-// files do not hold them: they are the same in all models of that time.
+// files do not hold the multipliers, which are the same in all of these models.
 #include <cmath>
 
 #include "arch/decoder/read.h"

@@ -1,5 +1,5 @@
-// minimax-m2: MiniMax M2 and M2.x. Q and K are normed over their full width, half of a head
-// rotates; experts by sigmoid, chosen with a bias.
+// minimax-m2: MiniMax M2 and M2.x. Q and K are normed over their full width; half of a head
+// rotates. Experts by sigmoid, chosen with a bias.
 #include "arch/decoder/read.h"
 #include "arch/registry.h"
 

@@ -1,5 +1,5 @@
-// mistral3: Ministral 3 and Mistral Small 3.x. As llama; queries far behind the original context
-// are scaled up.
+// mistral3: Ministral 3 and Mistral Small 3.x. As llama, but queries far beyond the original
+// context are scaled up.
 #include "arch/decoder/read.h"
 #include "arch/registry.h"
 

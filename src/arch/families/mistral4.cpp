@@ -1,5 +1,5 @@
-// mistral4: Mistral Small 4. Latent attention as in deepseek2; experts by a softmax over all, the
-// chosen weights made to add up to 1, and a shared one.
+// mistral4: Mistral Small 4. Latent attention as in deepseek2. Experts by softmax over all, whose
+// chosen weights add up to 1, and a shared expert.
 #include "arch/decoder/read.h"
 #include "arch/registry.h"
 

@@ -1,7 +1,7 @@
-// modern-bert: ModernBERT and what is made of it (gte-modernbert, granite-embedding R2, their
-// rerankers). Norms without biases before each sub-layer, rotation, a gated feed-forward part; two
-// of three layers see a window, and rotate with a base of their own. The first layer reads the
-// normed embedding as it is. A classifier reads the mean, unless the file says otherwise.
+// modern-bert: ModernBERT and models derived from it (gte-modernbert, granite-embedding R2, their
+// rerankers). Norms without biases before each sub-layer, rotation, a gated feed-forward part. Two
+// of three layers see a window and rotate with another base. The first layer reads the normed
+// embedding directly. A classifier reads the mean, unless the file says otherwise.
 #include <string>
 
 #include "arch/encoders/style.h"
@@ -17,7 +17,8 @@ nn::Activation activation_of(const Metadata& meta) {
   meta.refuse("hidden_activation", "is '" + name + "'; known are gelu and silu");
 }
 
-// All but the first of each period, where the key gives none for each layer.
+// Returns which layers see a window. Without flags in the file, these are all but the first of each
+// period.
 std::vector<bool> local_layers(const Metadata& meta, size_t n) {
   const char* const name = "attention.sliding_window_pattern";
   std::vector<bool> local = meta.flags(name, n);

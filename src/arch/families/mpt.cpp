@@ -1,6 +1,6 @@
-// mpt: MPT 7B and 30B, and SEA-LION. Positions by ALiBi, or learned ones where the file has them;
-// layer norm, exact GELU without a gate. Biases, norms of Q and K over their full width, and a
-// limit of Q, K and V where the file has them.
+// mpt: MPT 7B and 30B, and SEA-LION. Positions by ALiBi, or learned positions; layer norm, exact
+// GELU without a gate. Depending on the file: biases, norms of Q and K over their full width, and a
+// limit of Q, K and V.
 #include "arch/decoder/read.h"
 #include "arch/registry.h"
 

@@ -1,5 +1,5 @@
-// nemotron: Nemotron 3 and 4, Minitron. Layer norm (files hold its weights with 1 added), relu
-// squared without a gate, part of a head rotates.
+// nemotron: Nemotron 3 and 4, Minitron. Layer norm (files hold its weights with 1 added), squared
+// ReLU without a gate; part of a head rotates.
 #include "arch/decoder/read.h"
 #include "arch/registry.h"
 

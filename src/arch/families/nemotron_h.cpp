@@ -1,7 +1,7 @@
 // nemotron_h and nemotron_h_moe: Nemotron H, Nano 2 and Nemotron 3. A layer is one of three: the
 // state space of Mamba 2, attention without rotation, or a feed-forward part of squared ReLU
-// without a gate, dense or of experts, which may work in a narrower space. All have one norm before
-// them.
+// without a gate. The feed-forward part is dense or has experts, which may work in a narrower
+// space. All layers have one norm at their start.
 #include "arch/decoder/read.h"
 #include "arch/decoder/read_states.h"
 #include "arch/registry.h"

@@ -1,5 +1,5 @@
-// neo-bert: NeoBERT. Norms by the root of the mean square before each sub-layer, values side by
-// side rotate together, SwiGLU, no biases.
+// neo-bert: NeoBERT. RMS norms before each sub-layer, adjacent values rotate together, SwiGLU, no
+// biases.
 #include "arch/encoders/style.h"
 #include "arch/registry.h"
 

@@ -1,5 +1,5 @@
-// nomic-bert: nomic-embed-text 1 and 1.5. As bert, but queries and keys rotate (their halves
-// together), the feed-forward part is gated by SiLU, and products have no biases.
+// nomic-bert: nomic-embed-text 1 and 1.5. As bert, but queries and keys rotate (the halves of a
+// head together), the feed-forward part is gated by SiLU, and products have no biases.
 #include "arch/encoders/style.h"
 #include "arch/registry.h"
 

@@ -1,5 +1,5 @@
-// nomic-bert-moe: nomic-embed-text 2. As bert, but queries and keys rotate (their halves together),
-// and some layers, mostly every other, have experts as the softmax weighs them.
+// nomic-bert-moe: nomic-embed-text 2. As bert, but queries and keys rotate (the halves of a head
+// together). Some layers, usually every other one, have experts with softmax weights.
 #include "arch/encoders/style.h"
 #include "arch/registry.h"
 

@@ -1,5 +1,4 @@
-// olmo: OLMo 1. As llama, but with layer norm without weights, and a limit of Q, K and V where the
-// file has one.
+// olmo: OLMo 1. As llama, but with layer norm without weights, and an optional limit of Q, K and V.
 #include "arch/decoder/read.h"
 #include "arch/registry.h"
 

@@ -1,5 +1,5 @@
-// olmo2: OLMo 2 and 3. No norms before but norms after each sub-layer; Q and K are normed over
-// their full width. In OLMo 3 three of four layers see a window and rotate unscaled.
+// olmo2: OLMo 2 and 3. Norms only after each sub-layer, not before; Q and K are normed over their
+// full width. In OLMo 3, three of four layers see a window and rotate without scaling.
 #include "arch/decoder/read.h"
 #include "arch/registry.h"
 

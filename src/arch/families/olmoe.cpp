@@ -1,5 +1,5 @@
-// olmoe: OLMoE. As llama with experts; Q and K are normed over their full width. Weights of the
-// chosen experts stay as the softmax gives them.
+// olmoe: OLMoE. As llama with experts; Q and K are normed over their full width. The softmax
+// weights of the chosen experts are not renormalised.
 #include "arch/decoder/read.h"
 #include "arch/registry.h"
 

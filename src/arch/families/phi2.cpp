@@ -1,5 +1,5 @@
-// phi2: Phi 1, 1.5 and 2. Layer norm, biases everywhere, also of the output, GELU without a gate;
-// attention and feed-forward part read the same normed state.
+// phi2: Phi 1, 1.5 and 2. Layer norm, biases everywhere including the output, GELU without a gate.
+// Attention and feed-forward part read the same normed state.
 #include "arch/decoder/read.h"
 #include "arch/registry.h"
 

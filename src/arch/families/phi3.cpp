@@ -1,6 +1,6 @@
-// phi3: Phi 3, 3.5 and 4, mini to medium. As llama; Q, K and V stand in one matrix, gate and up in
-// another. Long contexts by LongRoPE. Files say nothing reliable of windows, so all layers see
-// everything.
+// phi3: Phi 3, 3.5 and 4, mini to medium. As llama, but one matrix holds Q, K and V, and another
+// holds gate and up. Long contexts by LongRoPE. The windows in files are not reliable, so all
+// layers see everything.
 #include "arch/decoder/read.h"
 #include "arch/registry.h"
 

@@ -1,4 +1,4 @@
-// phimoe: Phi 3.5 MoE. As phi3 in positions, but with layer norm and biases everywhere, also of the
+// phimoe: Phi 3.5 MoE. Positions as in phi3, but layer norm, and biases everywhere including the
 // output. Two experts by SparseMixer (Liu et al., arXiv 2409.12136).
 #include "arch/decoder/read.h"
 #include "arch/registry.h"

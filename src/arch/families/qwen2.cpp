@@ -19,7 +19,7 @@ EncoderStyle encoder(const Metadata& meta) {
 
 const ArchDef kQwen2 = {"qwen2", style, encoder};
 
-// Text of a model that sees: what rotates by three positions in a picture rotates by one in a text.
+// Text part of a vision model. A picture needs rotations by three positions; a text needs one.
 const ArchDef kQwen2Vl = {"qwen2vl", style};
 
 }  // namespace billow::arch

@@ -1,5 +1,5 @@
-// qwen2moe: Qwen 1.5 and 2 with experts. As qwen2; weights of the chosen experts stay as the
-// softmax gives them, and a shared expert has a gate.
+// qwen2moe: Qwen 1.5 and 2 with experts. As qwen2. The softmax weights of the chosen experts are
+// not renormalised, and a shared expert has a gate.
 #include "arch/decoder/read.h"
 #include "arch/registry.h"
 

@@ -1,4 +1,4 @@
-// qwen3: Qwen 3 without experts. As qwen2 without biases, but query and key heads are normed.
+// qwen3: Qwen 3 without experts. As qwen2, but without biases and with normed query and key heads.
 #include "arch/decoder/read.h"
 #include "arch/families/bidirectional.h"
 #include "arch/registry.h"
@@ -22,7 +22,7 @@ EncoderStyle encoder(const Metadata& meta) {
 
 const ArchDef kQwen3 = {"qwen3", style, encoder};
 
-// Text of a model that sees: what rotates by three positions in a picture rotates by one in a text.
+// Text part of a vision model. A picture needs rotations by three positions; a text needs one.
 const ArchDef kQwen3Vl = {"qwen3vl", style};
 
 }  // namespace billow::arch

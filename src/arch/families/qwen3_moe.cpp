@@ -1,5 +1,5 @@
-// qwen3moe: Qwen 3 with experts (30B-A3B, 235B-A22B, Coder). As qwen3, but the feed-forward part is
-// experts: softmax over all, the chosen weights made to add up to 1.
+// qwen3moe: Qwen 3 with experts (30B-A3B, 235B-A22B, Coder). As qwen3, but the feed-forward part
+// has experts: softmax over all, and the chosen weights add up to 1.
 #include "arch/decoder/read.h"
 #include "arch/registry.h"
 
@@ -17,7 +17,7 @@ DecoderStyle style(const Metadata& meta) {
 
 const ArchDef kQwen3Moe = {"qwen3moe", style};
 
-// Text of a model that sees: what rotates by three positions in a picture rotates by one in a text.
+// Text part of a vision model. A picture needs rotations by three positions; a text needs one.
 const ArchDef kQwen3VlMoe = {"qwen3vlmoe", style};
 
 }  // namespace billow::arch

@@ -1,6 +1,7 @@
 // qwen3next, qwen35 and qwen35moe: Qwen3-Next, Qwen 3.5 and 3.6. Three of four layers have a gated
-// delta net, the fourth attention whose heads have gates and rotate in a part. Their files differ
-// in the order of value heads: qwen3next has those of a key head side by side, the others in turn.
+// delta net. The fourth has attention whose heads have gates and rotate in part. Their files order
+// value heads differently: in qwen3next the value heads of a key head are adjacent, in the others
+// they alternate.
 #include "arch/decoder/read.h"
 #include "arch/decoder/read_states.h"
 #include "arch/registry.h"

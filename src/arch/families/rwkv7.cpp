@@ -1,5 +1,5 @@
 // rwkv7: RWKV 7 (Goose). No attention: each layer has a time mix and a channel mix, with layer
-// norms. arwkv7: a Qwen 2 whose attention became a time mix, with RMS norms and an ordinary
+// norms. arwkv7: a Qwen 2 whose attention is replaced by a time mix, with RMS norms and an ordinary
 // feed-forward part.
 #include "arch/decoder/read.h"
 #include "arch/decoder/read_states.h"

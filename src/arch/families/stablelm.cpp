@@ -1,5 +1,5 @@
-// stablelm: StableLM 2 and 3B. Layer norm; the 12B norms query and key heads, each by weights of
-// its own, and runs both sub-layers side by side.
+// stablelm: StableLM 2 and 3B. Layer norm. The 12B norms query and key heads, each with separate
+// weights, and runs both sub-layers in parallel.
 #include "arch/decoder/read.h"
 #include "arch/registry.h"
 

@@ -1,12 +1,12 @@
-// Attention of query rows over the blocks of one KV head, span by span. Rows are cut into tiles of
-// at most Isa::kAttentionRows; each block is brought in once for all of them.
+// Attention of query rows over the blocks of one KV head, span by span. Rows are divided into tiles
+// of at most Isa::kAttentionRows. Each block is loaded once for all tiles.
 
-// What a tile needs to know of a block.
+// The data of a block that a tile needs.
 struct AttentionBlock {
   const std::byte* k;
   const std::byte* v;
   size_t start;      // its first position
-  uintptr_t next_k;  // addresses in the block that comes next
+  uintptr_t next_k;  // addresses in the next block
   uintptr_t next_v;
 };
 
@@ -15,16 +15,16 @@ struct AttentionTile {
   size_t n_rows;
   const uint32_t* first;
   const uint32_t* end;
-  // The least and greatest of these.
+  // The min and max of `first` and `end` over the rows.
   size_t min_first;
   size_t max_first;
   size_t min_end;
   size_t max_end;
   const float* query;  // packed
-  size_t first_row;    // of its partial results
+  size_t first_row;    // first row of its partial results
 };
 
-// What lies within the block that begins at `start`.
+// Returns the offset of `position` in the block that begins at `start`, limited to the block.
 inline size_t within_block(size_t position, size_t start) noexcept {
   if (position <= start) return 0;
   return position - start < kBlockPositions ? position - start : kBlockPositions;
@@ -68,7 +68,7 @@ void attend_tile(const AttentionArgs& args, const AttentionTile& tile, const Att
     add_block<R>(ValueCodes16{block.v, args.v_len}, block.next_v, scores, begin, end, shrink,
                  partials, stride);
   } else {
-    // As much is asked for as values of 16 bits take: keys and values of the next block.
+    // Prefetches as many bytes as 16-bit values have: keys and values of the next block.
     add_block<R>(ValueCodes8{block.v, args.v_len}, block.next_k, scores, begin, end, shrink,
                  partials, stride);
   }
@@ -86,7 +86,8 @@ inline AttendTile attend_of(size_t n_rows) noexcept {
   }
 }
 
-// Factor of queries: scores come out in powers of two, or as what the soft cap takes the tanh of.
+// Returns the factor of queries. With this factor, scores are exponents of two, or the argument of
+// the soft cap's tanh.
 inline float query_factor(const AttentionArgs& args) noexcept {
   return args.softcap > 0.0f ? args.scale / args.softcap : args.scale * kLog2E;
 }
@@ -99,14 +100,14 @@ inline float* output_row(const AttentionArgs& args, size_t row) noexcept {
   return args.outputs + row / args.n_heads * args.output_stride + row % args.n_heads * args.v_len;
 }
 
-// The rows of a call, cut evenly into tiles, with their queries packed.
+// The rows of a call, divided evenly into tiles, with their queries packed.
 struct AttentionTiles {
   AttentionTiles(const AttentionArgs& args, float* queries) noexcept;
   static constexpr size_t kMaxTiles =
       (kMaxAttentionRows + Isa::kAttentionRows - 1) / Isa::kAttentionRows;
   size_t n_rows;
   size_t n_tiles;
-  size_t first_block;  // that some row sees
+  size_t first_block;  // first block that a row sees
   size_t last_block;
   uint32_t first[kMaxAttentionRows];
   uint32_t end[kMaxAttentionRows];
@@ -147,7 +148,7 @@ AttentionTiles::AttentionTiles(const AttentionArgs& args, float* queries) noexce
   last_block = (max_end - 1) / kBlockPositions;
 }
 
-// The blocks of one span, into fresh partial results.
+// Computes the partial results of one span from its blocks, starting from nothing.
 inline void attend_span(const AttentionArgs& args, const AttentionTiles& rows, size_t span,
                         float* scores, float* partials) noexcept {
   constexpr size_t kSpanBlocks = kSpanPositions / kBlockPositions;

@@ -1,13 +1,13 @@
 // The online softmax over one span (Milakov and Gimelshein, arXiv 1805.02867), in powers of two,
 // and the merging of spans. A partial result is partial_floats(v_len) floats: the output so far,
-// the lanes of the sum of weights, the greatest score, the sum.
+// the lanes of the sum of weights, the max score, the sum.
 constexpr float kLowest = -3.0e38f;
 constexpr float kLog2E = 1.44269504f;
-constexpr size_t kMaximumAt = 16;  // behind the output
+constexpr size_t kMaximumAt = 16;  // after the output
 constexpr size_t kSumAt = 17;
 
-// 2^x for x <= 0, to 1e-7 of the value, exactly 1 for 0: 2^n times a polynomial of degree 5 (least
-// greatest relative error) in what is left of x. 0 below -126.5, where floats end.
+// 2^x for x <= 0, to 1e-7 of the value, exactly 1 for 0: 2^n times a polynomial of degree 5 in the
+// rest of x, with minimal max relative error. 0 below -126.5, where floats end.
 inline F exponential2(F x) noexcept {
   const F clamped = Isa::max(x, Isa::set1(-127.0f));
   const F n = Isa::round(clamped);
@@ -27,7 +27,7 @@ inline void clear_partial(float* partial, size_t v_len) noexcept {
   partial[v_len + kMaximumAt] = kLowest;
 }
 
-// Lanes of x that stand for positions outside [begin, end) become `other`.
+// Replaces lanes of x for positions outside [begin, end) with `other`.
 inline F only_visible(F x, size_t at, size_t begin, size_t end, F other) noexcept {
   if (end < at + Isa::kLanes) x = Isa::keep_first(x, end > at ? end - at : 0, other);
   if (begin > at) {
@@ -36,9 +36,9 @@ inline F only_visible(F x, size_t at, size_t begin, size_t end, F other) noexcep
   return x;
 }
 
-// A row's scores in powers of two, at positions [from, to), become weights 2^(score - maximum), 0
-// outside of [begin, end), which is what the row sees. Brings maximum and sum up to date and
-// returns the factor by which what was summed before shrinks.
+// Turns a row's scores at positions [from, to), which are exponents of two, into weights 2^(score -
+// maximum). The row sees [begin, end); weights outside become 0. Updates maximum and sum. Returns
+// the factor that shrinks the earlier sums.
 [[gnu::always_inline]] inline float weigh_row(float* scores, size_t from, size_t to, size_t begin,
                                               size_t end, float softcap, float* tail) noexcept {
   if (begin >= end) {
@@ -74,20 +74,20 @@ inline F only_visible(F x, size_t at, size_t begin, size_t end, F other) noexcep
   return shrink;
 }
 
-// Adds what ALiBi adds to the scores at positions `start` + [from, to) of a row at `position`.
-// `slope` counts in powers of two.
+// Adds ALiBi to the scores at positions `start` + [from, to) of a row at `position`. `slope` is in
+// powers of two.
 inline void add_distance(float* scores, size_t from, size_t to, size_t start, size_t position,
                          float slope) noexcept {
   const float offset = static_cast<float>(start) - static_cast<float>(position);
   for (size_t at = from; at < to; ++at) scores[at] += slope * (offset + static_cast<float>(at));
 }
 
-// Ends a span: the sum of all lanes.
+// Ends a span: computes the sum of all lanes.
 inline void close_partial(float* partial, size_t v_len) noexcept {
   partial[v_len + kSumAt] = Isa::sum(Isa::load(partial + v_len));
 }
 
-// into += from, both closed. One that saw nothing has the sum 0.
+// into += from, both closed. A partial result without visible positions has the sum 0.
 inline void merge_partial(float* into, const float* from, size_t v_len) noexcept {
   if (from[v_len + kSumAt] == 0.0f) return;
   if (into[v_len + kSumAt] == 0.0f) {
@@ -107,7 +107,7 @@ inline void merge_partial(float* into, const float* from, size_t v_len) noexcept
   into[v_len + kMaximumAt] = maximum;
 }
 
-// `sink` is a score without a value, in powers of two; kLowest: there is none.
+// `sink` is a score without a value, in powers of two; kLowest: no sink.
 inline void write_output(const float* partial, size_t v_len, float sink, float* out) noexcept {
   float shrink = 1.0f;
   float sum = partial[v_len + kSumAt];

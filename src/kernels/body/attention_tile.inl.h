@@ -1,13 +1,13 @@
-// The inner loops of attention: R query rows against one block of 64 positions, R at most
-// Isa::kAttentionRows so that the sums stay in registers. Each score and each output is summed in
-// the same order whatever R is.
+// The inner loops of attention: R query rows with one block of 64 positions. R is at most
+// Isa::kAttentionRows, so that the sums stay in registers. The order of each score's and each
+// output's sum does not depend on R.
 
-// Vectors of positions, or of a value's dimensions, that R rows keep sums of at once.
+// Vectors of positions, or of a value's dimensions, whose sums R rows keep at the same time.
 template <size_t R>
 constexpr size_t kStripsFor = 3 * R <= Isa::kAttentionRows ? 4 : 2;
 
-// Asks for `bytes` bytes of the next block: into the second level of caches, as the first one is
-// full of this block. The address may be any.
+// Prefetches `bytes` bytes of the next block into the second cache level, because the first level
+// is full of this block. The address may be invalid.
 inline void prefetch(uintptr_t begin, size_t bytes) noexcept {
   for (size_t i = 0; i < bytes; i += 64) {
     // NOLINTNEXTLINE(performance-no-int-to-ptr): a pointer may not point beyond its array
@@ -15,7 +15,7 @@ inline void prefetch(uintptr_t begin, size_t bytes) noexcept {
   }
 }
 
-// Rows of queries as codes of 16 bits, where keys are: [k_len / 2][n_rows][2], no longer than
+// Packs rows of queries as 16-bit codes, for 16-bit keys: [k_len / 2][n_rows][2], no longer than
 // kLongestKey, then their scales.
 inline void pack_query_codes16(const float* const* rows, size_t n_rows, size_t k_len, float factor,
                                float* packed) noexcept {
@@ -33,7 +33,8 @@ inline void pack_query_codes16(const float* const* rows, size_t n_rows, size_t k
   }
 }
 
-// One group of a query as rotated codes; returns its scale. What is not finite makes that so too.
+// Encodes one group of a query as rotated codes; returns its scale. If a value is not finite, the
+// scale is not finite.
 template <size_t N>
 inline float encode_query_group(const float* x, int8_t* codes) noexcept {
   float rotated[N];
@@ -44,8 +45,9 @@ inline float encode_query_group(const float* x, int8_t* codes) noexcept {
   return largest * (1.0f / 127.0f);
 }
 
-// The same as codes with a scale for each 32, rotated, where keys are: [k_len / 4][R][4], then
-// [groups][R] scales, then [groups][R] sums of codes times what dot4_signed wants taken off.
+// Packs rows of queries as rotated 8-bit codes with a scale for each 32, for 8-bit keys: [k_len /
+// 4][R][4], then [groups][R] scales, then [groups][R] sums of codes times the bias of dot4_signed,
+// which must be subtracted.
 inline void pack_query_codes8(const float* const* rows, size_t n_rows, size_t k_len, float factor,
                               float* packed) noexcept {
   const size_t n_groups = kv_groups(k_len);
@@ -67,8 +69,8 @@ inline void pack_query_codes8(const float* const* rows, size_t n_rows, size_t k_
   }
 }
 
-// scores[r][p] = product of key p and query r, for the positions p in [begin, end) at least: an
-// exact sum of codes, times both scales. From `wanted` lie the keys that are wanted next.
+// scores[r][p] = product of key p and query r, at least for the positions p in [begin, end): an
+// exact sum of codes, times both scales. The keys to prefetch begin at `wanted`.
 template <size_t R>
 inline void score_codes16(const AttentionArgs& args, const std::byte* k_block, uintptr_t wanted,
                           const float* q, size_t begin, size_t end, float* scores) noexcept {
@@ -106,11 +108,11 @@ inline void score_codes16(const AttentionArgs& args, const std::byte* k_block, u
   }
 }
 
-// The same where keys have 8 bits: an exact sum for each 32 of d, times both scales.
+// The same for 8-bit keys: an exact sum for each 32 of d, times both scales.
 template <size_t R>
 inline void score_codes8(const AttentionArgs& args, const std::byte* k_block, uintptr_t wanted,
                          const float* q, size_t begin, size_t end, float* scores) noexcept {
-  constexpr size_t kStrips = kStripsFor<R> / (R > 7 ? 2 : 1);  // integer sums want registers too
+  constexpr size_t kStrips = kStripsFor<R> / (R > 7 ? 2 : 1);  // integer sums need registers, too
   constexpr size_t kStep = kStrips * Isa::kLanes;
   const size_t n_groups = kv_groups(args.k_len);
   const auto* keys = reinterpret_cast<const uint8_t*>(k_block);
@@ -143,7 +145,8 @@ inline void score_codes8(const AttentionArgs& args, const std::byte* k_block, ui
       }
       F scale[kStrips];
       const uint16_t* group_scales = key_scales + g * kBlockPositions + at;
-      // Codes are asked for with the values, which take longer; here what lies behind them.
+      // The values' loop prefetches codes, because it takes longer. This line prefetches the bytes
+      // after them.
       prefetch(wanted + 2 * kBlockPositions * (args.k_len + 2 * g), at == 0 ? 256 : 0);
       for (size_t s = 0; s < kStrips; ++s) scale[s] = Isa::load_f16(group_scales + s * Isa::kLanes);
       for (size_t r = 0; r < R; ++r) {
@@ -159,14 +162,14 @@ inline void score_codes8(const AttentionArgs& args, const std::byte* k_block, ui
   }
 }
 
-// Rows of queries as floats: [k_len][n_rows], no scales.
+// Packs rows of queries as floats: [k_len][n_rows], no scales.
 inline void pack_query_floats(const float* const* rows, size_t n_rows, size_t k_len, float factor,
                               float* packed) noexcept {
   for (size_t r = 0; r < n_rows; ++r)
     for (size_t d = 0; d < k_len; ++d) packed[d * n_rows + r] = rows[r][d] * factor;
 }
 
-// The same where keys are floats. Each sum runs over the dimensions in their order.
+// The same for keys that are floats. Each sum adds the dimensions in order.
 template <size_t R>
 inline void score_floats(const AttentionArgs& args, const std::byte* k_block, uintptr_t,
                          const float* q, size_t begin, size_t end, float* scores) noexcept {
@@ -184,8 +187,8 @@ inline void score_floats(const AttentionArgs& args, const std::byte* k_block, ui
   }
 }
 
-// Values as pairs of neighbouring positions, as dot2 takes them; how many values of a position
-// share a scale, and how great their codes and those of their weights may be.
+// Values as pairs of adjacent positions for dot2. Also the number of values of a position that
+// share a scale, and the max of value codes and of weight codes.
 struct ValueCodes16 {
   static constexpr float kMaxCode = kGreatestValue;
   static constexpr float kMaxWeight = kGreatestWeight;
@@ -216,16 +219,16 @@ struct ValueCodes8 {
   static F load_scales(const uint16_t* scales) noexcept { return Isa::load_f16(scales); }
 };
 
-// The weights of R rows, times the scales of the values, as codes of 16 bits. What a sum of weight
-// codes times value codes is to be multiplied by is factor[r].
+// The weights of R rows, times the scales of the values, as 16-bit codes. A sum of weight codes
+// times value codes must be multiplied by factor[r].
 template <size_t R>
 struct CodedWeights {
   int16_t codes[R][kBlockPositions];
   float factor[R];
 };
 
-// Weights at positions [from, to), multiples of kLanes, which are 0 where a row sees nothing:
-// scales may be anything there.
+// Encodes weights at positions [from, to), which are multiples of kLanes. Weights are 0 where a row
+// sees nothing; scales may have any value there.
 template <class Values, size_t R>
 inline void encode_weights(const float* weights, const uint16_t* scales, size_t from, size_t to,
                            CodedWeights<R>& out) noexcept {
@@ -248,14 +251,14 @@ inline void encode_weights(const float* weights, const uint16_t* scales, size_t 
 }
 
 // out[r][i] = out[r][i] * shrink[r] + sum over the positions of pairs [begin, end) of weight *
-// value, for S vectors of i from `dim` on. Rows of `out` are `stride` floats apart. From `wanted`
-// lies what is wanted next: for all dimensions together, 128 * v_len bytes.
+// value, for S vectors of i from `dim` on. Rows of `out` are `stride` floats apart. The bytes to
+// prefetch begin at `wanted`: 128 * v_len bytes for all dimensions together.
 template <size_t R, size_t S, class Values>
 inline void add_strips(const Values& values, size_t dim, uintptr_t wanted,
                        const CodedWeights<R>& weights, size_t begin, size_t end,
                        const float* shrink, float* out, size_t stride) noexcept {
   static_assert(fits_a_sum(kBlockPositions, Values::kMaxCode, Values::kMaxWeight));
-  constexpr size_t kWantedBytes = 4 * S * Isa::kLanes;  // with each pair
+  constexpr size_t kWantedBytes = 4 * S * Isa::kLanes;  // for each pair
   Isa::Ints sum[R][S];
   for (size_t r = 0; r < R; ++r) {
     for (size_t s = 0; s < S; ++s) sum[r][s] = Isa::ints(0);
@@ -293,8 +296,8 @@ inline void add_values(const Values& values, size_t dim, size_t dim_end, uintptr
   }
 }
 
-// The values of a block at positions [begin, end) into `out`; weights reach a multiple of kStep
-// further on both sides, where they are 0.
+// Adds the values of a block at positions [begin, end) to `out`. On both sides, weights continue to
+// a multiple of kStep, and are 0 there.
 template <size_t R, class Values>
 inline void add_block(const Values& values, uintptr_t wanted, const float* weights, size_t begin,
                       size_t end, const float* shrink, float* out, size_t stride) noexcept {
@@ -303,7 +306,8 @@ inline void add_block(const Values& values, uintptr_t wanted, const float* weigh
   const size_t to = (end + kStep - 1) / kStep * kStep;
   const size_t v_len = values.v_len;
   const uint16_t* scales = values.scales();
-  prefetch(wanted + 2 * kBlockPositions * v_len, kBlockPositions * 2);  // behind what is below
+  // After the bytes that add_strips prefetches
+  prefetch(wanted + 2 * kBlockPositions * v_len, kBlockPositions * 2);
   CodedWeights<R> coded;
   for (size_t dim = 0; dim < v_len; dim += values.group(), scales += kBlockPositions) {
     encode_weights<Values>(weights, scales, from, to, coded);
@@ -313,7 +317,7 @@ inline void add_block(const Values& values, uintptr_t wanted, const float* weigh
   }
 }
 
-// The same where values are floats. A weight of 0 adds nothing, whatever the value is.
+// The same for values that are floats. A weight of 0 adds nothing, whatever the value is.
 template <size_t R>
 inline void add_floats(const std::byte* v_block, size_t v_len, const float* weights, size_t begin,
                        size_t end, const float* shrink, float* out, size_t stride) noexcept {

@@ -19,7 +19,7 @@ inline void write_bf16(const float* const* rows, size_t n_rows, size_t k, std::b
   }
 }
 
-// A strip of F16 weights, rounded to BF16.
+// Packs a strip of F16 weights, rounded to BF16.
 inline void pack_f16_as_bf16(const PackArgs& args) noexcept {
   pack_floats<quant::F16>(args);
   auto* strip = reinterpret_cast<uint8_t*>(args.out);

@@ -1,7 +1,7 @@
 // The rounding vocabulary in plain C++. Vocabulary:
-//   store(to, x)      the lanes of x as BF16, to nearest, ties to even; NaN stays NaN
-//   pairs(even, odd)  the same of two vectors, in the low and high half of each lane
-// Instructions take denormal numbers as 0; this does not.
+//   store(to, x)      stores the lanes of x as BF16, to nearest, ties to even; NaN stays NaN
+//   pairs(even, odd)  the same for two vectors, in the low and high half of each lane
+// Instructions treat denormal numbers as 0; this code does not.
 struct Bf16 {
   static uint16_t of(float x) noexcept {
     const uint32_t bits = __builtin_bit_cast(uint32_t, x);

@@ -1,5 +1,5 @@
-// Products of BF16 weights and activations by Bf16Dot, which adds the products of a pair of k to
-// sums of 32 bits: for each output, pairs of k in order.
+// Products of BF16 weights and activations with Bf16Dot, which adds the products of a pair of k to
+// 32-bit sums: for each output, pairs of k in order.
 
 // M rows of activations, 32 of k at a time.
 template <size_t M>

@@ -1,5 +1,5 @@
-// All bodies, in the order in which they use each other. Included inside the unnamed namespace of
-// an isa/ file.
+// All bodies, in the order of their dependencies. Included inside the unnamed namespace of an isa/
+// file.
 #include "kernels/body/math.inl.h"
 
 #include "kernels/body/rows.inl.h"

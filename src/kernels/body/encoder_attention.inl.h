@@ -1,8 +1,8 @@
-// Attention within one text. Keys and values are brought into panels of 16 floats by k, so that
-// both products walk over memory in order; a query's scores, weights and output never depend on the
-// queries beside it.
+// Attention within one text. Keys and values are copied into panels of 16 floats by k, so that both
+// products read memory in order. A query's scores, weights and output never depend on other
+// queries.
 
-// Keys [n][len] as panels of 16 keys: [n / 16][len rounded up][16].
+// Packs keys [n][len] as panels of 16 keys: [n / 16][len rounded up][16].
 inline void pack_text_keys(const EncoderAttentionArgs& args, size_t n, size_t len,
                            float* out) noexcept {
   alignas(64) float edge[kTextPanel * kTextPanel];
@@ -25,7 +25,7 @@ inline void pack_text_keys(const EncoderAttentionArgs& args, size_t n, size_t le
   }
 }
 
-// Values [n][len] as panels of 16 of len: [len / 16][n rounded up][16].
+// Packs values [n][len] as panels of 16 of len: [len / 16][n rounded up][16].
 inline void pack_text_values(const EncoderAttentionArgs& args, size_t n, size_t len,
                              float* out) noexcept {
   for (size_t d = 0; d < len; d += Isa::kLanes) {
@@ -55,13 +55,13 @@ template <size_t R, size_t V>
   }
 }
 
-// Vector `v` of what is laid out in panels of panel_rows rows.
+// Returns vector `v` of panels of panel_rows rows.
 inline const float* text_vector(const float* panels, size_t panel_rows, size_t v) noexcept {
   const size_t at = v * Isa::kLanes;
   return panels + at / kTextPanel * panel_rows * kTextPanel + at % kTextPanel;
 }
 
-// The dot products of R queries with V vectors of keys from vector v on.
+// Computes the dot products of R queries with V vectors of keys from vector v on.
 template <size_t R, size_t V>
 inline void text_scores(const float* queries, size_t stride, size_t head_len, size_t len,
                         const float* keys, size_t v, float* scores, size_t n) noexcept {
@@ -73,8 +73,8 @@ inline void text_scores(const float* queries, size_t stride, size_t head_len, si
     for (size_t r = 0; r < R; ++r) Isa::store(scores + r * n + (v + i) * Isa::kLanes, acc[i][r]);
 }
 
-// Scores become weights; returns what makes their sum 1. `factor` is that of the scores, times log2
-// e.
+// Turns scores into weights; returns the factor that makes their sum 1. `factor` is the factor of
+// scores times log2 e.
 inline float text_softmax(float* scores, size_t n_tokens, float factor) noexcept {
   F largest = Isa::set1(kLowest);
   for_vectors(n_tokens, [&](size_t i, size_t lanes) {
@@ -93,7 +93,7 @@ inline float text_softmax(float* scores, size_t n_tokens, float factor) noexcept
   return 1.0f / Isa::sum(sum);
 }
 
-// V vectors of the outputs of R queries from vector v on.
+// Computes V vectors of the outputs of R queries from vector v on.
 template <size_t R, size_t V>
 inline void text_outputs(const EncoderAttentionArgs& args, const float* weights, size_t n,
                          const float* factors, const float* values, size_t v, float* out) noexcept {
@@ -116,10 +116,10 @@ struct TextPanels {
   const float* values;
   float* scores;
   size_t n;    // tokens, rounded up
-  size_t len;  // of the head, rounded up
+  size_t len;  // length of the head, rounded up
 };
 
-// R queries from `query` on.
+// Computes R queries from `query` on.
 template <size_t R>
 inline void text_rows(const EncoderAttentionArgs& args, const TextPanels& panels,
                       size_t query) noexcept {
@@ -145,7 +145,7 @@ inline void text_rows(const EncoderAttentionArgs& args, const TextPanels& panels
     text_outputs<R, 1>(args, panels.scores, panels.n, factors, panels.values, v, out);
 }
 
-// `n` queries, at most R.
+// Computes `n` queries, at most R.
 template <size_t R>
 inline void text_rows_of(const EncoderAttentionArgs& args, const TextPanels& panels, size_t query,
                          size_t n) noexcept {
@@ -163,7 +163,7 @@ void encoder_attention(const EncoderAttentionArgs& args) noexcept {
   pack_text_keys(args, n, len, keys);
   pack_text_values(args, n, len, values);
   const TextPanels panels = {keys, values, values + n * len, n, len};
-  // Groups of nearly equal size: a last one of few rows would use the processor badly.
+  // Groups have nearly equal sizes, because a last group of few rows would use the processor badly.
   const RowGroups groups = {args.query_end - args.query_begin,
                             (args.query_end - args.query_begin + kRows - 1) / kRows};
   for (size_t g = 0; g < groups.n; ++g) {

@@ -19,7 +19,7 @@ inline Pair load_pair(const quant::BF16*, const uint8_t* pair, size_t half) noex
   return {Isa::low_bf16(v), Isa::high_bf16(v)};
 }
 
-// V vectors of weights straight from their strips, a block of k at a time.
+// V vectors of weights directly from their strips, a block of k at a time.
 template <class Format, size_t V>
 struct FloatStrips {
   static constexpr size_t kPairBytes = quant::kStripRows * 2 * Format::kGroupBytes;
@@ -51,7 +51,7 @@ struct FloatStrips {
   }
 };
 
-// The same as floats, brought side by side once for many rows.
+// The same weights as floats, copied next to each other once for many rows.
 template <size_t V>
 struct FloatPanel {
   static constexpr size_t kBlockBytes = quant::kPackedBlock * V * kLaneBytes;
@@ -145,7 +145,7 @@ inline void write_floats(const float* const* rows, size_t n_rows, size_t k,
   }
 }
 
-// A strip of the packed form, 64 bytes of each row at a time.
+// Packs a strip, 64 bytes of each row at a time.
 template <class Format>
 void pack_floats(const PackArgs& args) noexcept {
   constexpr size_t kPieceBytes = 64;

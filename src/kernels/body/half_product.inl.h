@@ -1,21 +1,24 @@
-// Products of F16 weights in half precision by Half, whose multiply-add works on both halves of
-// each lane: a lane's even and odd k are summed apart. After each 128 of k, counted from 0, these
-// sums go to the 32-bit ones, so that little is lost. Activations of 128 of k are scaled by a power
-// of two to a largest value of 4 to 8: sums stay below the largest half unless weights exceed 100.
+// Products of F16 weights in half precision with Half, whose multiply-add works on both halves of
+// each lane: a lane's even and odd k have separate sums. After each 128 of k, counted from 0, these
+// sums are added to 32-bit sums, so that little precision is lost. Each 128 of k of activations are
+// scaled by a power of two, so that their max is from 4 to 8. Then sums stay below the largest half
+// unless weights exceed 100.
 constexpr size_t kHalfStretch = 2 * quant::kPackedBlock;  // of k
 
-// For each 32 of k: f16 [row][32], float scales [row] (those of the 128 that the 32 belong to).
+// For each 32 of k: f16 [row][32], float scales [row]. The scale is that of the 128 of k that
+// contain these 32.
 constexpr size_t kHalfRowBytes = kActivationGroup * 2 + sizeof(float);
 
 struct HalfScale {
-  float scale;    // of what is stored; NaN where a value is not finite
-  float inverse;  // 0 then
+  float scale;    // of the stored values; NaN if a value is not finite
+  float inverse;  // 0 if the scale is NaN
 };
 
-// Of n values, n a multiple of 32.
+// Returns the scale of n values, n a multiple of 32.
 inline HalfScale half_scale(const float* x, size_t n) noexcept {
   F extreme = Isa::zero();
-  F probe = Isa::zero();  // NaN if any value is not finite; the maximum may have lost it
+  // NaN if any value is not finite, because max may lose NaN.
+  F probe = Isa::zero();
   for (size_t i = 0; i < n; i += Isa::kLanes) {
     const F v = Isa::load(x + i);
     extreme = Isa::max(extreme, Isa::max(v, Isa::zero() - v));
@@ -23,7 +26,7 @@ inline HalfScale half_scale(const float* x, size_t n) noexcept {
   }
   if (!(Isa::sum(probe) == 0.0f)) return {__builtin_nanf(""), 0.0f};
   const uint32_t bits = __builtin_bit_cast(uint32_t, Isa::largest(extreme)) >> 23;  // exponent
-  const uint32_t exponent = bits < 27 ? 27 : bits;  // 2^-100 and below count as that
+  const uint32_t exponent = bits < 27 ? 27 : bits;  // 2^-100 and below count as 2^-100
   return {__builtin_bit_cast(float, (exponent - 2) << 23),
           __builtin_bit_cast(float, (256 - exponent) << 23)};
 }

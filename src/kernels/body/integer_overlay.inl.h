@@ -1,4 +1,4 @@
-// The integer products of this file's Isa as an overlay. Weights are packed by the base, whose
+// The integer products of this file's Isa as an overlay. The base packs the weights, because its
 // packed form is the same.
 #include "kernels/body/math.inl.h"
 

@@ -1,7 +1,6 @@
 // Products of integer formats. For each output and 32 (or 16) of k, in order: an exact integer sum,
-// one float multiply-add with the product of scales, and one with the offset. That order is the
-// same for weights from strips and from panels, so results do not depend on how many rows run
-// together.
+// one float multiply-add with the product of scales, and one with the offset. Weights from strips
+// and from panels have the same order. So results do not depend on how many rows run together.
 constexpr size_t kQuads = quant::kPackedBlock / 4;
 constexpr size_t kQuadBytes = quant::kStripRows * 4;
 using Words = uint16_t __attribute__((vector_size(sizeof(Isa::Bytes))));
@@ -9,13 +8,14 @@ constexpr size_t kInputQuads = kActivationGroup / 4;
 
 constexpr size_t parts_of_block(quant::Packing p) { return kInputsOfBlock * p.scales_per_32; }
 
-// The logarithm of what codes were raised by to make them unsigned; -1 for nothing.
+// The logarithm of the offset that makes codes unsigned; -1: no offset.
 constexpr int zero_log2(quant::Packing p) {
   const int zero = p.is_signed() ? Isa::kSignedBias : p.zero();
   return zero == 0 ? -1 : __builtin_ctz(static_cast<unsigned>(zero));
 }
 
-// What codes stand for where the packing has a codebook, ready for dot products; else the codes.
+// Returns the codebook's values of codes, ready for dot products; the codes if there is no
+// codebook.
 template <quant::Packing P>
 inline Isa::Bytes looked_up(Isa::Bytes codes) noexcept {
   if constexpr (!P.has_codebook()) return codes;
@@ -23,7 +23,7 @@ inline Isa::Bytes looked_up(Isa::Bytes codes) noexcept {
   return Isa::prepare_signed(Isa::lookup_bytes(kTable.values, codes));
 }
 
-// The codes of quad q of a block, half h, as the dot products take them.
+// Returns the codes of quad q of a block, half h, ready for dot products.
 template <quant::Packing P>
 inline Isa::Bytes packed_codes(const uint8_t* codes, size_t q, size_t h) noexcept {
   const size_t lane_bytes = h * kLaneBytes;
@@ -43,7 +43,8 @@ inline Isa::Bytes packed_codes(const uint8_t* codes, size_t q, size_t h) noexcep
   const uint8_t* high = codes + kQuads / 2 * kQuadBytes;
   if constexpr (P.bits == 5) return Isa::template bit_as<16>(low, high + 8 * q, h * Isa::kLanes);
   if constexpr (P.bits == 6) {
-    // There are no shifts of bytes; what words carry over from their other byte is masked off.
+    // There are no shifts of bytes, so a mask removes the bits that come from the other byte of a
+    // word.
     const auto bits =
         reinterpret_cast<Words>(Isa::load_bytes(high + q / 4 * kQuadBytes + lane_bytes));
     const int j = static_cast<int>(q % 4);
@@ -53,15 +54,15 @@ inline Isa::Bytes packed_codes(const uint8_t* codes, size_t q, size_t h) noexcep
   return looked_up<P>(low);
 }
 
-// V vectors of weights straight from their strips, a block of k at a time.
+// V vectors of weights directly from their strips, a block of k at a time.
 template <quant::Packing P, size_t V>
 struct StripWeights {
   static constexpr quant::Packing kPacking = P;
-  static constexpr bool kPacked = true;  // codes are taken apart at each use
+  static constexpr bool kPacked = true;  // codes are unpacked at each use
   static constexpr size_t kRunBytes = P.run_bytes();
-  const uint8_t* run[V];  // of each vector's strip: the blocks between two heads, with their head
-  size_t half[V];         // which part of the strip the vector is
-  size_t within;          // the block's number in its run
+  const uint8_t* run[V];  // for each vector's strip: the blocks between two heads, with their head
+  size_t half[V];         // index of the vector within its strip
+  size_t within;          // number of the block in its run
   size_t prefetch_bytes;
 
   StripWeights(const GemmArgs& args, size_t vector, size_t first_block) noexcept
@@ -107,12 +108,12 @@ struct StripWeights {
   }
 
  private:
-  // Of the scales and offsets that are f16 in their block.
+  // For scales and offsets that are f16 in their block.
   F halves(size_t index, size_t v) const noexcept {
     return Isa::load_f16(reinterpret_cast<const uint16_t*>(run[v] + P.code_bytes()) +
                          index * quant::kStripRows + half[v] * Isa::kLanes);
   }
-  // Of those that are bytes in a head.
+  // For scales and offsets that are bytes in a head.
   const uint8_t* head_bytes(size_t part, size_t v) const noexcept {
     return run[v] + quant::kHeadUnitBytes +
            (within * parts_of_block(P) + part) * quant::kStripRows + half[v] * Isa::kLanes;
@@ -123,7 +124,7 @@ struct StripWeights {
   }
 };
 
-// V vectors of weights decoded once for many rows: bytes ready for dot products, scales as floats.
+// V vectors of weights, decoded once for many rows: bytes ready for dot products, scales as floats.
 template <quant::Packing P, size_t V>
 struct PanelWeights {
   static constexpr quant::Packing kPacking = P;
@@ -132,7 +133,7 @@ struct PanelWeights {
   static constexpr size_t kScaleBytes = parts_of_block(P) * V * kLaneBytes;
   static constexpr size_t kBlockBytes = kCodeBytes + kScaleBytes * (P.offsets ? 2 : 1);
   const uint8_t* block;
-  int log2;  // zero_log2 of the strips that it was made from
+  int log2;  // zero_log2 of the strips that the panel was decoded from
 
   Isa::Ints shift() const noexcept { return Isa::ints(log2); }
   void prefetch() const noexcept {}
@@ -168,7 +169,7 @@ struct PanelWeights {
   }
 };
 
-// M rows of activations in the integer form, 32 of k at a time.
+// M rows of activations in the integer layout, 32 of k at a time.
 template <size_t M>
 struct InputRows {
   const std::byte* at;
@@ -188,8 +189,8 @@ struct InputRows {
   }
 };
 
-// The same as add_quads, summed in 16 bits first: kQuadsAtOnce quads cannot overflow them. I is
-// Isa, which need not have these functions.
+// The same as add_quads, with 16-bit sums first: kQuadsAtOnce quads cannot overflow them. I is Isa,
+// which may lack these functions.
 template <class I, size_t kQuadsAtOnce, class Weights, size_t V, size_t M>
 inline void add_quads_in_pairs(const Weights& weights, size_t quad, size_t n,
                                const InputRows<M>& rows, Isa::Ints (&sum)[V][M]) noexcept {
@@ -233,7 +234,8 @@ inline void add_quads(const Weights& weights, size_t quad, size_t n, const Input
   }
 }
 
-// acc[v][j] += weight vector v * input row j over part s of 32 of k, the block's first or second.
+// acc[v][j] += weight vector v * input row j over part s of 32 of k, the first or second of the
+// block.
 template <class Weights, size_t V, size_t M>
 inline void add_part(const Weights& weights, size_t input, size_t s, const InputRows<M>& rows,
                      Isa::Ints shift, F (&acc)[V][M]) noexcept {
@@ -262,7 +264,7 @@ inline void add_part(const Weights& weights, size_t input, size_t s, const Input
   }
 }
 
-// The same over n_blocks blocks of k. For one vector and few rows the loops over parts are
+// The same over n_blocks blocks of k. For one vector and few rows, the loops over parts are
 // unrolled, so that shifts and addresses of codes are constants.
 template <class Weights, size_t V, size_t M>
 inline void multiply(Weights weights, InputRows<M> rows, size_t n_blocks, F (&acc)[V][M]) noexcept {
@@ -301,7 +303,7 @@ struct IntegerProduct {
   using Panel = PanelWeights<P, V>;
   template <size_t M>
   using Rows = InputRows<M>;
-  // Panels of different codes are the same to the product, but where pairs are summed in 16 bits.
+  // To the product, panels of different codes are the same, unless pairs are summed in 16 bits.
   static constexpr uint8_t kUnsignedBits = Isa::kPairs ? (P.bits < 4 ? 4 : P.bits) : 6;
   static constexpr quant::Packing kPanelPacking = {
       .bits = P.is_signed() ? uint8_t{8} : kUnsignedBits,

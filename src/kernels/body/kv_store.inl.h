@@ -1,5 +1,6 @@
-// Writing keys and values of one position into a KV block (kernels/kv_block.h).
-// The greatest magnitude of n values, a multiple of 16; not finite where one of them is not.
+// Writes keys and values of one position into a KV block (kernels/kv_block.h).
+
+// Returns the max magnitude of n values, a multiple of 16; not finite if any value is not finite.
 inline float max_magnitude(const float* x, size_t n) noexcept {
   F extreme = Isa::zero();
   for (size_t i = 0; i < n; i += Isa::kLanes)
@@ -7,8 +8,8 @@ inline float max_magnitude(const float* x, size_t n) noexcept {
   return Isa::max_magnitude(extreme);
 }
 
-// One step of a Hadamard transform within vectors: lane i and lane i ^ H become their sum and the
-// first less the second.
+// One step of a Hadamard transform within vectors: lanes i and i ^ H become their sum and their
+// difference (the first minus the second).
 template <size_t H, size_t V>
 inline void mix_lanes(F (&v)[V]) noexcept {
   if constexpr (H < Isa::kLanes) {
@@ -19,9 +20,9 @@ inline void mix_lanes(F (&v)[V]) noexcept {
   }
 }
 
-// out = H x / sqrt(N) for N = 32 or 16, H the Hadamard matrix of +1 and -1. It is its own inverse
-// and keeps dot products, and it spreads a value that is far above the others over the group, whose
-// scale would otherwise be too coarse for the others.
+// out = H x / sqrt(N) for N = 32 or 16, where H is the Hadamard matrix of +1 and -1. H / sqrt(N) is
+// its own inverse and keeps dot products. It spreads a value that is far above the others over the
+// group. Otherwise the group's scale would be too coarse for the other values.
 template <size_t N>
 inline void rotate_group(const float* x, float* out) noexcept {
   constexpr size_t kVectors = N / Isa::kLanes;
@@ -43,8 +44,8 @@ inline void rotate_group(const float* x, float* out) noexcept {
   for (size_t i = 0; i < kVectors; ++i) Isa::store(out + i * Isa::kLanes, v[i] * factor);
 }
 
-// codes[i] = x[i] * inverse to the nearest, in -127 .. 127; 0 where inverse is, whatever x is: what
-// is not a number has no code.
+// codes[i] = x[i] * inverse to the nearest, in -127 .. 127. If inverse is 0, all codes are 0, even
+// for NaN, which has no code.
 template <size_t N>
 inline void encode_group(const float* x, float inverse, int8_t* codes) noexcept {
   for (size_t i = 0; i < N; ++i) {
@@ -55,8 +56,8 @@ inline void encode_group(const float* x, float inverse, int8_t* codes) noexcept 
   }
 }
 
-// One group of keys (rotated) or values as codes; returns its scale as F16. Values that are not
-// finite, or too large for the scale, make it not finite; ones too small make 0.
+// Encodes one group of keys (rotated) or values; returns its scale as F16. The scale is not finite
+// if values are not finite or too large for it. It is 0 if values are too small.
 template <size_t N>
 inline uint16_t encode_kv_group(const float* x, bool rotate, int8_t* codes) noexcept {
   float rotated[N];
@@ -72,7 +73,7 @@ inline uint16_t encode_kv_group(const float* x, bool rotate, int8_t* codes) noex
   return halves[0];
 }
 
-// sqrt(sum of squares) of n values, a multiple of 16.
+// Returns sqrt(sum of squares) of n values, a multiple of 16.
 inline float euclidean_length(const float* x, size_t n) noexcept {
   F sum = Isa::zero();
   for (size_t i = 0; i < n; i += Isa::kLanes) {
@@ -82,7 +83,7 @@ inline float euclidean_length(const float* x, size_t n) noexcept {
   return __builtin_sqrtf(Isa::sum(sum));
 }
 
-// A vector as codes of 16 bits: x * inverse to the nearest; 0 where inverse is, whatever x is.
+// Stores a vector as 16-bit codes: x * inverse to the nearest; 0 if inverse is 0, whatever x is.
 inline void store_scaled16(int16_t* codes, const float* x, float inverse) noexcept {
   Isa::store_codes16(codes, inverse == 0.0f ? Isa::zero() : Isa::load(x) * Isa::set1(inverse));
 }
@@ -92,15 +93,15 @@ inline void encode_codes16(const float* x, float inverse, int16_t* codes) noexce
   for (size_t i = 0; i < 16; i += Isa::kLanes) store_scaled16(codes + i, x + i, inverse);
 }
 
-// What to multiply by so that the codes come out; 0 where values are too small for a scale, or not
-// finite, which the scale then says.
+// Returns the factor from values to codes. It is 0 if values are too small for a scale or not
+// finite. In the latter case the scale is not finite, too.
 inline float inverse_of(float scale) noexcept {
   return scale > 1e-30f && scale < 1e30f ? 1.0f / scale : 0.0f;
 }
 
-// The least BF16 that is no smaller than x.
+// Returns the smallest BF16 that is not below x.
 inline uint16_t bf16_above(float x) noexcept {
-  if (!(x < 1e30f)) return 0x7FC0;  // not a number
+  if (!(x < 1e30f)) return 0x7FC0;  // NaN
   return static_cast<uint16_t>((__builtin_bit_cast(uint32_t, x) + 0xFFFFu) >> 16);
 }
 
@@ -112,7 +113,7 @@ inline uint16_t* scales_of(KvType type, std::byte* block, size_t len) noexcept {
   return reinterpret_cast<uint16_t*>(block + kv_code_bytes(type, len));
 }
 
-// n words of 4 bytes, `stride` bytes apart.
+// Copies n words of 4 bytes to places `stride` bytes apart.
 inline void spread_words(const void* words, size_t n, std::byte* out, size_t stride) noexcept {
   const auto* from = static_cast<const std::byte*>(words);
   for (size_t i = 0; i < n; ++i) __builtin_memcpy(out + i * stride, from + 4 * i, 4);

@@ -1,11 +1,11 @@
-// Low-rank additions to rows of products: what adapters add.
+// Low-rank additions of adapters to rows of products.
 
 inline F load_values(const float* p) noexcept { return Isa::load(p); }
 inline F load_values(const uint16_t* p) noexcept { return Isa::load_f16(p); }
 inline F load_values(const int8_t* p) noexcept { return Isa::load_signed(p); }
 
-// One block of outputs; `lanes` of each vector count, all but those of a last block. `scales` are
-// those of rows of codes.
+// Computes one block of outputs. `n` outputs count: all, or fewer in the last block. `scales` are
+// the scales of rows of codes.
 template <class Value>
 void add_low_rank_block(const Value* b, [[maybe_unused]] const float* scales, size_t rank,
                         const float* h, size_t n, float* out) noexcept {

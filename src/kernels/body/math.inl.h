@@ -24,8 +24,7 @@ inline F hyperbolic_tangent(F x) noexcept {
   return Isa::set1(1.0f) - Isa::set1(2.0f) / (exponential(x + x) + Isa::set1(1.0f));
 }
 
-// Calls each(i, whole): for vectors of n floats with `whole` lanes (kLanes, or what is left at the
-// end).
+// Calls each(i, lanes) for all vectors of n floats. `lanes` is kLanes, or the rest at the end.
 template <class Each>
 inline void for_vectors(size_t n, Each each) noexcept {
   size_t i = 0;

@@ -1,14 +1,15 @@
-// Brings 16 rows of weights into the packed form (quant/packing.h): codes by quad of k first, then,
-// when the whole row's scales are known, these. Where scales stay integers, a run at a time.
+// Packs 16 rows of weights (quant/packing.h). Codes are written first, by quad of k. Scales are
+// written when those of the whole row are known. If scales stay integers, codes and scales are
+// written run by run.
 
-// Whether a group has one scale (and minimum) in f16, which the packed form then takes over bit by
-// bit. The others' scales are products, and go through floats.
+// Whether a group has one scale (and minimum) in f16, which the packed form copies bit for bit.
+// Other formats' scales are products, and are computed as floats.
 template <class Format>
 constexpr bool kScalesAsTheyLie =
     Format::kGroupLen == 32 &&
     requires(typename Format::Group group) { requires sizeof(group.scale) == sizeof(uint16_t); };
 
-// What is unpacked at once: some k of 16 rows.
+// The values that are unpacked together: some k of 16 rows.
 template <class Format>
 struct PackStep {
   static constexpr size_t kLen =
@@ -16,7 +17,7 @@ struct PackStep {
   alignas(64) uint8_t codes[quant::kStripRows][kLen];
 };
 
-// Unpacks to the codes themselves where Isa unpacks to what a codebook says for them.
+// If Isa unpacks to codebook values, this unpacks to the codes themselves.
 struct CodesOnly : Isa {
   static void lookup16(const int8_t*, const uint8_t* nibbles, int8_t* out, size_t n) noexcept {
     __builtin_memcpy(out, nibbles, n);
@@ -26,7 +27,7 @@ struct CodesOnly : Isa {
 template <class Format>
 using UnpackIsa = std::conditional_t<Format::kPacking.has_codebook(), CodesOnly, Isa>;
 
-// Bits kShift and kShift + 1 of a block's codes, of four quads in a byte.
+// Writes bits kShift and kShift + 1 of a block's codes; a byte has those of four quads.
 template <int kShift>
 inline void write_pairs_of_bits(const uint8_t* codes, uint8_t* out) noexcept {
   for (size_t four = 0; four < kQuads / 4; ++four, out += kQuadBytes) {
@@ -40,7 +41,8 @@ inline void write_pairs_of_bits(const uint8_t* codes, uint8_t* out) noexcept {
   }
 }
 
-// The codes of 16 rows of 64 k, `stride` bytes apart and signed, as a block of the packed form.
+// Writes the codes of 16 rows of 64 k as a block of the packed form. The rows are signed, and
+// `stride` bytes apart.
 template <quant::Packing P>
 inline void write_codes(const uint8_t* rows, size_t stride, uint8_t* out) noexcept {
   if constexpr (P.bits == 8) return Isa::transpose_words(rows, stride, out);
@@ -79,8 +81,8 @@ inline void copy_scales(const typename Format::Group* groups, size_t n, size_t r
   }
 }
 
-// The largest magnitude of `largest` and n values, and in `error` whether f16 does not hold one of
-// them.
+// Returns the max magnitude of `largest` and n values. `error` becomes positive if f16 cannot hold
+// one of them.
 inline F largest_in_f16(const float* values, size_t n, F largest, F& error) noexcept {
   for_vectors(n, [&](size_t i, size_t lanes) {
     const F value = load_lanes(values + i, lanes);
@@ -93,7 +95,8 @@ inline F largest_in_f16(const float* values, size_t n, F largest, F& error) noex
   return largest;
 }
 
-// 1 where f16 holds all scales and offsets exactly, else the power of two just above the largest.
+// Returns 1 if f16 holds all scales and offsets exactly, otherwise the power of two just above the
+// largest.
 template <quant::Packing P>
 inline float row_factor(const float* scales, const float* offsets, size_t n) noexcept {
   F error = Isa::zero();
@@ -106,8 +109,8 @@ inline float row_factor(const float* scales, const float* offsets, size_t n) noe
   return __builtin_ldexpf(1.0f, exponent < -100 ? -100 : exponent);
 }
 
-// Scales or offsets of the parts of up to 256 k, [16 rows][n_groups] with n <= 16 of each row here,
-// divided by the rows' factors. `out` is where they lie in the first block.
+// Writes scales or offsets of the parts of up to 256 k, [16 rows][n_groups], with n <= 16 of each
+// row here, divided by the rows' factors. `out` is their place in the first block.
 template <quant::Packing P>
 inline void write_values(const float* values, size_t n_groups, size_t n,
                          const float* inverse_factors, uint8_t* out) noexcept {
@@ -135,14 +138,14 @@ inline void write_values(const float* values, size_t n_groups, size_t n,
   }
 }
 
-// Unpacks n values of each row from k on. Scales go where they belong: to `block`, the scales of
-// the step's first block, or to scratch. `args` by value: the stores of bytes could change what a
-// reference refers to.
+// Unpacks n values of each row from k on. Scales go to `block`, which is the place of scales in the
+// step's first block, or to scratch memory. `args` is a copy, because stores of bytes could change
+// the object of a reference.
 template <class Format>
 inline void unpack_step(const PackArgs args, size_t k, size_t n, PackStep<Format>& step,
                         uint8_t* block) noexcept {
   using Codes = UnpackIsa<Format>;
-  constexpr size_t kScales = Format::kGroupLen / quant::kScaleGroup;  // of a group
+  constexpr size_t kScales = Format::kGroupLen / quant::kScaleGroup;  // in a group
   const size_t n_scales = padded(args.k) / quant::kScaleGroup;
   for (size_t r = 0; r < args.n_rows; ++r) {
     const auto* groups =
@@ -165,7 +168,7 @@ inline void unpack_step(const PackArgs args, size_t k, size_t n, PackStep<Format
   }
 }
 
-// The rows' factors, and the scales and offsets that scratch holds, divided by them.
+// Writes the rows' factors, and the scales and offsets in scratch memory divided by them.
 template <quant::Packing P>
 inline void write_scales(const PackArgs& args, uint8_t* out) noexcept {
   constexpr size_t kGroupsAtOnce = 16;
@@ -191,7 +194,7 @@ inline void write_scales(const PackArgs& args, uint8_t* out) noexcept {
   }
 }
 
-// The head of 256 of k of 16 rows from their parts.
+// Writes the head of 256 of k of 16 rows from their parts.
 template <quant::Packing P>
 inline void write_head(const quant::Parts (&parts)[quant::kStripRows], uint8_t* out) noexcept {
   constexpr size_t kParts = P.head_scale_bytes() / quant::kStripRows;
@@ -224,7 +227,7 @@ inline void write_head(const quant::Parts (&parts)[quant::kStripRows], uint8_t* 
   }
 }
 
-// A strip with heads, whose rows are whole groups of 256. It needs no scratch.
+// Packs a strip with heads, whose rows are whole groups of 256. It needs no scratch memory.
 template <class Format>
 void pack_strip_with_heads(const PackArgs args) noexcept {
   constexpr quant::Packing kPacking = Format::kPacking;
@@ -252,7 +255,7 @@ void pack_strip_with_heads(const PackArgs args) noexcept {
   }
 }
 
-// Scratch: scales and offsets [16][padded(k) / 16].
+// Scratch memory: scales and offsets [16][padded(k) / 16].
 template <class Format>
 void pack_strip_with_halves(const PackArgs& args) noexcept {
   constexpr quant::Packing kPacking = Format::kPacking;

@@ -1,6 +1,6 @@
-// Weights of 16 bits whose products are taken two of k at a time, as they lie in strips.
+// Weights of 16 bits whose products use two of k at a time, in the layout of strips.
 
-// V vectors of weights straight from their strips: of each pair of k, two halves a lane.
+// V vectors of weights directly from their strips: of each pair of k, two halves in a lane.
 template <size_t V>
 struct PairStrips : FloatStrips<quant::BF16, V> {
   using Base = FloatStrips<quant::BF16, V>;
@@ -10,7 +10,7 @@ struct PairStrips : FloatStrips<quant::BF16, V> {
   }
 };
 
-// The same, brought side by side for many rows.
+// The same weights, copied next to each other for many rows.
 template <size_t V>
 struct PairPanel {
   static constexpr size_t kBlockBytes = quant::kPackedBlock / 2 * V * kLaneBytes;

@@ -1,4 +1,4 @@
-// What overlays for 16-bit floats are built on.
+// The base of overlays for 16-bit floats.
 #include "kernels/body/math.inl.h"
 
 #include "kernels/body/strips.inl.h"

@@ -1,7 +1,8 @@
-// Products with packed weights (quant/packing.h). A vector's lanes are outputs. Few rows take their
-// weights straight from the strips, in one pass over them for each group of rows; for many, the
-// weights are decoded into a panel, a slab of k at a time, that all rows then use. A Product
-// (integer_product, float_product) says how weights are read and multiplied.
+// Products with packed weights (quant/packing.h). A vector's lanes are outputs. Few rows read
+// weights directly from the strips, in one pass over them for each group of rows. For many rows, a
+// slab (some blocks of k) of weights is decoded into a panel, which all rows use. Then the next
+// slab follows. A Product (integer_product, float_product) defines how weights are read and
+// multiplied.
 constexpr size_t kFewRows = 8;
 
 // A group of rows, and their inputs.
@@ -10,7 +11,7 @@ struct GroupPlace {
   const std::byte* input;
 };
 
-// V vectors of outputs of the M rows of a group.
+// Computes V vectors of outputs of the M rows of a group.
 template <class Product, size_t V, size_t M>
 inline void few_tile(const GemmArgs& args, const GroupPlace& group, size_t vector) noexcept {
   using Strips = typename Product::template Strips<V>;
@@ -32,7 +33,7 @@ inline void few_tile(const GemmArgs& args, const GroupPlace& group, size_t vecto
   }
 }
 
-// Vectors [vector, end) of outputs of the M rows of a group.
+// Computes vectors [vector, end) of outputs of the M rows of a group.
 template <class Product, size_t M>
 void multiply_few(const GemmArgs& args, const GroupPlace& group, size_t vector,
                   size_t end) noexcept {
@@ -49,7 +50,7 @@ constexpr MultiplyFew multiply_few_of(size_t n_rows, std::index_sequence<M...>) 
   return kFew[n_rows - 1];
 }
 
-// All groups pass over a strip while it is in the caches; the first of them asks for it.
+// Passes all groups over a strip while it is in the caches. The first group prefetches it.
 template <class Product>
 void multiply_by_passes(const GemmArgs& args, const RowGroups& groups) noexcept {
   const size_t row_bytes = padded(args.k) / kActivationGroup * Product::kBlockRowBytes;
@@ -70,17 +71,18 @@ void multiply_by_passes(const GemmArgs& args, const RowGroups& groups) noexcept 
   }
 }
 
-// Where a panel stands in a product.
+// The place of a panel in a product.
 struct PanelPlace {
   const uint8_t* panel;
   int log2;
-  size_t vector;         // its first
-  bool first;            // of the slabs: sums begin here, later ones go on from what is in `out`
-  const float* factors;  // of the outputs, at the last slab; else null
+  size_t vector;         // its first vector
+  bool first;            // first slab: sums begin here; later slabs continue the sums in `out`
+  const float* factors;  // for the outputs, at the last slab; otherwise null
   size_t n_blocks;
 };
 
-// M rows from `row` on, their inputs at the slab's first k, with V vectors of outputs.
+// Computes V vectors of outputs of M rows from `row` on. `inputs` are their inputs at the slab's
+// first k.
 template <class Product, size_t V, size_t M>
 void panel_tile(const GemmArgs& args, const PanelPlace& place, size_t row,
                 const std::byte* inputs) noexcept {

@@ -1,7 +1,7 @@
-// Activations into the integer form of kernel_table.h.
+// Quantizes activations to the integer layout of kernel_table.h.
 
-// 32 floats as codes; returns their scale. What is not finite becomes NaN as a whole, what is below
-// 1e-30 becomes 0.
+// Quantizes 32 floats to codes; returns their scale. If a value is not finite, all become NaN. If
+// the max is below 1e-30, all become 0.
 inline float quantize_block(const float* x, int8_t* codes) noexcept {
   F extreme = Isa::zero();
   for (size_t i = 0; i < kActivationGroup; i += Isa::kLanes)
@@ -24,7 +24,7 @@ void quantize_group(const float* const* rows, size_t n_rows, size_t k, std::byte
     auto* scales = reinterpret_cast<float*>(out + n_rows * kActivationGroup);
     for (size_t row = 0; row < n_rows; ++row) {
       const float* values = rows[row] + i;
-      // Rows often come from the other cores, and few processors follow so many at once.
+      // Rows often come from other cores, and few processors can follow that many streams.
       __builtin_prefetch(values + 4 * kActivationGroup);
       __builtin_prefetch(values + 4 * kActivationGroup + 16);
       float last[kActivationGroup];

@@ -1,4 +1,4 @@
-// Kernels that walk over one row.
+// Kernels that process one row.
 void rms_norm(const float* x, const float* weight, size_t n, float eps, float* out) noexcept {
   F squares = Isa::zero();
   for_vectors(n, [&](size_t i, size_t lanes) {
@@ -37,8 +37,8 @@ void layer_norm(const float* x, const float* residual, const float* weight, cons
   });
 }
 
-// The pairs of one head that stand n_rot / 2 apart; returns how many were rotated, whole vectors
-// only.
+// Rotates the pairs of one head whose values are n_rot / 2 apart. Returns how many it rotated,
+// which are whole vectors only.
 inline size_t rotate_halves(float* x, size_t half, const float* cosines,
                             const float* sines) noexcept {
   size_t i = 0;
@@ -53,7 +53,7 @@ inline size_t rotate_halves(float* x, size_t half, const float* cosines,
   return i;
 }
 
-// The same for pairs that stand side by side. I is Isa, which need not have pairs of lanes.
+// The same for pairs of adjacent values. I is Isa, which may lack pairs of lanes.
 template <class I>
 inline size_t rotate_adjacent(float* x, size_t half, const float* cosines,
                               const float* sines) noexcept {
@@ -132,8 +132,8 @@ void sigmoid_multiply(float* x, const float* gate, size_t n) noexcept {
   });
 }
 
-// x * Phi(x), with erf(z) = z P(z^2) / Q(z^2), fitted to 2e-8 on [0, 3.9]. Below -5.5, where the
-// rest of 1 + erf is a rounding error, it is 0.
+// x * Phi(x), with erf(z) = z P(z^2) / Q(z^2), fitted to 2e-8 on [0, 3.9]. Below -5.5 the result is
+// 0, because the rest of 1 + erf is only a rounding error.
 void gelu(float* x, size_t n) noexcept {
   for_vectors(n, [&](size_t i, size_t lanes) {
     const F v = load_lanes(x + i, lanes);

@@ -1,4 +1,4 @@
-// Recurrent states. What runs over keys is summed in four chains, key n in chain n % 4.
+// Recurrent states. Sums over keys use four chains: key n is in chain n % 4.
 constexpr size_t kPanelParts = kStatePanel / Isa::kLanes;
 constexpr size_t kChains = 4;
 
@@ -155,8 +155,8 @@ void conv(const ConvArgs& args) noexcept {
   });
 }
 
-// ln(1 + e^x) = max(x, 0) + ln(1 + t) with t = e^-|x|, and ln(1 + t) = 2 artanh(t / (2 + t)), whose
-// series ends early, as its argument is at most 1/3.
+// ln(1 + e^x) = max(x, 0) + ln(1 + t) with t = e^-|x|, and ln(1 + t) = 2 artanh(t / (2 + t)). The
+// series of artanh is short, because its argument is at most 1/3.
 void softplus(float* x, size_t n) noexcept {
   for_vectors(n, [&](size_t i, size_t lanes) {
     const F v = load_lanes(x + i, lanes);

@@ -1,10 +1,10 @@
-// Where the vectors of packed weights and of outputs lie: vector i is outputs [i * kLanes, (i + 1)
+// The places of vectors of packed weights and of outputs: vector i is outputs [i * kLanes, (i + 1)
 // * kLanes).
 constexpr size_t kHalves = quant::kStripRows / Isa::kLanes;  // vectors of a strip
 constexpr size_t kLaneBytes = Isa::kLanes * 4;
 constexpr size_t kInputsOfBlock = quant::kPackedBlock / kActivationGroup;
 
-// The sizes are constants, as a packing that is used as an object would leave a shared symbol.
+// The sizes are constants, because a packing used as an object would leave a shared symbol.
 template <quant::Packing P>
 inline const uint8_t* strip_of(const GemmArgs& args, size_t vector) noexcept {
   constexpr size_t kFactorBytes = P.strip_bytes(0);
@@ -14,14 +14,14 @@ inline const uint8_t* strip_of(const GemmArgs& args, size_t vector) noexcept {
          vector / kHalves * (kFactorBytes + padded(args.k) / kRunLen * kRunBytes);
 }
 
-// How many of a vector's outputs are wanted.
+// Returns how many outputs of a vector are needed.
 inline size_t lanes_of(const GemmArgs& args, size_t vector) noexcept {
   const size_t first = vector * Isa::kLanes;
   if (first >= args.n_end) return 0;
   return args.n_end - first < Isa::kLanes ? args.n_end - first : Isa::kLanes;
 }
 
-// Of a vector with so many wanted outputs; 0 where there is none.
+// Returns the bias of a vector of which `lanes` outputs are needed; 0 if there is no bias.
 inline F bias_of(const GemmArgs& args, size_t vector, size_t lanes) noexcept {
   if (args.bias == nullptr || lanes == 0) return Isa::zero();
   return load_lanes(args.bias + vector * Isa::kLanes, lanes);

@@ -1,19 +1,19 @@
-// Products of BF16 by tiles, for any number of rows: 32 of k at a time, in order, added to sums of
-// 32 bits. A slab of the weights of some strips stays in the first cache while all rows use it;
-// sums stay in tiles for as long, and wait in `out` for the next slab.
+// Products of BF16 with tiles, for any number of rows: 32 of k at a time, in order, added to 32-bit
+// sums. A slab of the weights of some strips stays in the first cache level while all rows use it.
+// Sums stay in tiles for one slab, and in `out` until the next slab.
 constexpr size_t kTileBytes = size_t{16} * 64;  // 32 of k of a strip
 constexpr size_t kTilesOfBlock = quant::kPackedBlock / kActivationGroup;
-// Most blocks of a slab: 24 KiB of two strips, half of the first cache.
+// Max blocks of a slab: 24 KiB of two strips, half of the first cache level.
 constexpr size_t kTileSlabBlocks = 6;
 
-// Where the tiles of a slab lie: of each strip, 32 of k after the other.
+// The tiles of a slab: for each strip, the tiles of 32 of k in order.
 struct TileSlabWeights {
   const uint8_t* at;
-  size_t strip_bytes;  // from one strip to the next
-  size_t tile_bytes;   // from one tile of a strip to the next
+  size_t strip_bytes;  // distance of adjacent strips
+  size_t tile_bytes;   // distance of adjacent tiles of a strip
 };
 
-// Weights that are BF16 in their strips: each 32 of k are a tile as they lie.
+// Weights that are BF16 in their strips: each 32 of k are a tile without any change.
 template <size_t S>
 struct Bf16Strips {
   const GemmArgs& args;
@@ -28,19 +28,19 @@ struct Bf16Strips {
   static constexpr quant::Packing kPacking = quant::BF16::kPacking;
 };
 
-// Where sums begin, and where they go: rows of `stride` floats.
+// The place where sums begin and end: rows of `stride` floats.
 struct SumPlace {
-  const float* bias;  // [S][16][16], or null; of the first slab
-  bool first;         // of the slabs: sums begin anew
+  const float* bias;  // [S][16][16], for the first slab; or null
+  bool first;         // first slab: sums begin at the bias
   float* at;
   size_t stride;
 };
 
-// Asks for the strips that come next, a few lines with each product, so that they are in the second
-// cache by then.
+// Prefetches the next strips, a few cache lines with each product, so that they are in the second
+// cache level in time.
 class TilePrefetch {
  public:
-  // n_bytes from `at` on in n_steps.
+  // Prefetches n_bytes from `at` on in n_steps.
   TilePrefetch(const uint8_t* at, size_t n_bytes, size_t n_steps) noexcept
       : at_(at), end_(at + n_bytes), step_bytes_((n_bytes / 64 + n_steps - 1) / n_steps * 64) {}
   void step() noexcept {
@@ -54,7 +54,7 @@ class TilePrefetch {
   size_t step_bytes_;
 };
 
-// Two groups of rows by S strips over a slab of k.
+// Multiplies two groups of rows with S strips over a slab of k.
 template <size_t G, size_t S>
 void multiply_tiles(Tiles& tiles, const TileGroup (&groups)[2], const TileSlabWeights& weights,
                     size_t n_tiles, TilePrefetch& next, const SumPlace& sums) noexcept {
@@ -77,7 +77,7 @@ void multiply_tiles(Tiles& tiles, const TileGroup (&groups)[2], const TileSlabWe
   const std::byte* x[2] = {groups[0].at, groups[1].at};
   for (size_t i = 0; i < n_tiles; ++i) {
     next.step();
-    // A product begins as soon as its tiles are there.
+    // A product begins as soon as its tiles are loaded.
     tiles.template load<6>(w[0], 64);
     tiles.template load<4>(x[0], kBf16RowBytes);
     tiles.template dot_bf16<0, 4, 6>();
@@ -101,7 +101,8 @@ void multiply_tiles(Tiles& tiles, const TileGroup (&groups)[2], const TileSlabWe
   });
 }
 
-// Sums of outputs that do not fill their strips: kept apart, as tiles write whole ones.
+// Sums of outputs that do not fill their strips. They have separate memory, because tiles write
+// whole strips.
 template <size_t S>
 struct TileEdge {
   static constexpr size_t kColumns = S * quant::kStripRows;
@@ -121,7 +122,7 @@ struct TileEdge {
   }
 };
 
-// Of the strips, two at most, from `vector` on and before `end`.
+// Returns a prefetch of at most two strips from `vector` on and before `end`.
 template <quant::Packing P>
 TilePrefetch prefetch_strips(const GemmArgs& args, size_t vector, size_t end,
                              size_t n_steps) noexcept {
@@ -131,7 +132,8 @@ TilePrefetch prefetch_strips(const GemmArgs& args, size_t vector, size_t end,
   return {at, static_cast<size_t>(strip_of<P>(args, last) - at), n_steps};
 }
 
-// All rows with the S strips of `weights`, which begin at `vector`; others follow up to `end`.
+// Multiplies all rows with the S strips of `weights`, which begin at `vector`. More strips follow
+// up to `end`.
 template <class Weights, size_t S>
 void multiply_tile_strips(Tiles& tiles, TileSetting<Tiles>& setting, const GemmArgs& args,
                           Weights& weights, size_t vector, size_t end) noexcept {
@@ -180,7 +182,7 @@ void multiply_tile_strips(Tiles& tiles, TileSetting<Tiles>& setting, const GemmA
   }
 }
 
-// With weights of Strips<S>.
+// Multiplies with weights of Strips<S>.
 template <template <size_t> class Strips>
 void tile_bf16_gemm(const GemmArgs& args) noexcept {
   Tiles tiles;

@@ -1,9 +1,9 @@
-// Products of integer formats by tiles, for more rows than a few. Sums of codes are exact and the
-// float operations on them those of integer_product, so the results are those of the base, bit for
-// bit. A panel holds the codes less what they were raised by, signed bytes: a strip's quads of a
-// part of k are a tile.
+// Products of integer formats with tiles, for many rows. Sums of codes are exact, and the float
+// operations on them are those of integer_product. So the results equal those of the base, bit for
+// bit. A panel holds signed bytes: the codes minus the offset that made them unsigned. A strip's
+// quads of a part of k are a tile.
 
-// Strips that a signed panel is filled from.
+// The strips that a signed panel is filled from.
 template <quant::Packing P, size_t V>
 struct SignedStrips : StripWeights<P, V> {
   using Base = StripWeights<P, V>;
@@ -14,10 +14,10 @@ struct SignedStrips : StripWeights<P, V> {
   }
 };
 
-// Panels of all codes are the same to tiles.
+// To tiles, panels of all codes are the same.
 constexpr quant::Packing tile_packing(quant::Packing p) { return {8, p.scales_per_32, p.offsets}; }
 
-// Sums of two groups by two strips for one part of k: what tiles write and vectors take up.
+// Sums of two groups and two strips for one part of k. Tiles write them and vectors read them.
 struct alignas(64) TileSums {
   int32_t values[2][kTileGroupRows][2 * quant::kStripRows];
 };
@@ -44,7 +44,7 @@ struct TileSlab {
     tiles.template load<4 + I>(at, kActivationGroup);
   }
 
-  // The sums of one part of k, counted from the slab's first.
+  // Computes the sums of one part of k, counted from the slab's first part.
   template <size_t G>
   void sum_part(size_t part, TileSums& sums) const noexcept {
     constexpr size_t kParts = parts_of_block(P);
@@ -63,7 +63,7 @@ struct TileSlab {
     });
   }
 
-  // What integer_product's multiply does with the sums of a part.
+  // Processes the sums of a part as multiply() of integer_product does.
   void add_part(size_t part, const TileSums& sums, size_t g) const noexcept {
     constexpr size_t kParts = parts_of_block(P);
     const Panel weights = {panel + part / kParts * Panel::kBlockBytes, 0};
@@ -86,7 +86,7 @@ struct TileSlab {
     }
   }
 
-  // Tiles work on a part of k while vectors take up the sums of the one before it.
+  // Tiles compute a part of k while vectors process the sums of the previous part.
   template <size_t G>
   void add(size_t n_blocks) const noexcept {
     TileSums sums[2];
@@ -99,7 +99,7 @@ struct TileSlab {
   }
 };
 
-// Two groups of rows from `row` on (the second may have none), over the slab that `place` names.
+// Computes two groups of rows from `row` on (the second may be empty), over the slab of `place`.
 template <quant::Packing P, size_t S>
 void tile_slab(Tiles& tiles, const GemmArgs& args, const PanelPlace& place, size_t row,
                const TileGroup (&groups)[2]) noexcept {
@@ -134,7 +134,7 @@ void tile_slab(Tiles& tiles, const GemmArgs& args, const PanelPlace& place, size
   });
 }
 
-// All rows with S strips of outputs.
+// Computes all rows with S strips of outputs.
 template <quant::Packing P, size_t S>
 void multiply_strips(Tiles& tiles, TileSetting<Tiles>& setting, const GemmArgs& args,
                      size_t vector) noexcept {
@@ -167,7 +167,7 @@ void multiply_strips(Tiles& tiles, TileSetting<Tiles>& setting, const GemmArgs& 
   }
 }
 
-// A few rows are the base's work.
+// The base computes few rows.
 template <class Format>
 void tile_gemm(const GemmArgs& args) noexcept {
   constexpr quant::Packing kPacking = Format::kPacking;

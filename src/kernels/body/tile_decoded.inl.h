@@ -1,7 +1,7 @@
-// Products of integer formats by tiles of BF16: a slab of the weights is decoded into tiles, which
-// all rows then use. Of the weights only the rounding to 8 bits of mantissa is lost, and of the
-// activations the same: less than by codes of 8 bits. A few rows cost as much as sixteen, so this
-// is for models that never evaluate only a few.
+// Products of integer formats with tiles of BF16. A slab of the weights is decoded into tiles,
+// which all rows use. Weights and activations lose only the rounding to 8 bits of mantissa, which
+// is less than the rounding to 8-bit codes. A few rows cost as much as sixteen, so this is for
+// models that never evaluate only a few rows.
 template <quant::Packing P>
 struct Decoded {
   template <size_t S>
@@ -34,7 +34,7 @@ struct Decoded {
     }
 
    private:
-    // 64 of k of a vector of outputs: its rows of tiles are S tiles apart.
+    // Decodes 64 of k of a vector of outputs. Its rows of tiles are S tiles apart.
     static void decode_block(const Source& source, size_t v, F factor, uint8_t* out) noexcept {
       constexpr size_t kPartQuads = kInputQuads / P.scales_per_32;
       for (size_t part = 0; part < parts_of_block(P); ++part) {

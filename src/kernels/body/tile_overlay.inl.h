@@ -1,5 +1,5 @@
-// The products by tiles as overlays over kTileBase: integer formats by their codes, or decoded to
-// BF16; in both, BF16, and F16 as BF16.
+// The products with tiles as overlays over kTileBase. Integer formats use their codes, or are
+// decoded to BF16. Both overlays have BF16, and F16 as BF16.
 template <class Format>
 constexpr void add_float_tile_product(Overlay& overlay) noexcept {
   TypeKernels& kernels = overlay.types[static_cast<size_t>(Format::kType)];

@@ -1,6 +1,6 @@
-// How products use the eight tiles: two groups of up to 16 rows of activations by two strips of
-// weights. Sums of group g and strip s are tile 2 g + s, activations of g tile 4 + g, weights of s
-// tile 6 + s; so each load of a panel's tile serves two groups.
+// The use of the eight tiles by products: two groups of up to 16 rows of activations by two strips
+// of weights. Sums of group g and strip s are tile 2 g + s. Activations of g are tile 4 + g,
+// weights of s are tile 6 + s. So each load of a panel's tile serves two groups.
 struct TileShape {
   uint8_t rows = 0;
   uint16_t row_bytes = 0;
@@ -9,13 +9,14 @@ struct TileShape {
 
 constexpr size_t kTileGroupRows = 16;
 
-// A group of activations where a product's k begins.
+// A group of activations, at the first k of a product.
 struct TileGroup {
   const std::byte* at = nullptr;
   size_t n_rows = 0;
 };
 
-// Tiles for groups of these numbers of rows (the second may be 0), k_bytes of k of each at a time.
+// Configures tiles for groups of these numbers of rows (the second may be 0), with k_bytes of k of
+// each at a time.
 template <class AnyTiles>
 class TileSetting {
  public:
@@ -43,7 +44,7 @@ class TileSetting {
   size_t n_[2] = {0, 0};
 };
 
-// Products of all loaded tiles of G groups and S strips.
+// Calls dot for the products of all loaded tiles of G groups and S strips.
 template <size_t G, size_t S, class Dot>
 inline void each_tile(Dot dot) noexcept {
   dot(std::integral_constant<int, 0>(), std::integral_constant<int, 0>());

@@ -1,5 +1,4 @@
-// What products by tiles are built on, and they themselves; Tiles is chosen by the file that
-// includes this.
+// The products with tiles and their base. The file that includes this one chooses Tiles.
 #include "kernels/body/quantize.inl.h"
 
 #include "kernels/body/integer_product.inl.h"

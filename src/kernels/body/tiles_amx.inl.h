@@ -1,6 +1,6 @@
-// The tile vocabulary (explained in tiles_emulated.inl.h) with AMX. The instructions are written
-// out: GCC 12 takes the intrinsic that loads a configuration to read 8 of its 64 bytes, and drops
-// stores to the others.
+// The tile vocabulary (explained in tiles_emulated.inl.h) with AMX. The instructions are written as
+// assembly, because GCC 12 has a bug. It assumes that the intrinsic that loads a configuration
+// reads only 8 of its 64 bytes, and drops stores to the others.
 class Tiles {
  public:
   Tiles() = default;

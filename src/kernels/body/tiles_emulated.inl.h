@@ -1,13 +1,13 @@
-// The tile vocabulary in plain C++. A tile has up to 16 rows of up to 64 bytes; a Tiles is the
-// eight of a thread, of no shape when it is made and released when it goes. Vocabulary:
-//   configure(shapes)     gives all eight a shape; what they held is lost
+// The tile vocabulary in plain C++. A tile has up to 16 rows of up to 64 bytes. A Tiles object is
+// the eight tiles of a thread. Its constructor leaves them without shapes; its destructor releases
+// them. Vocabulary:
+//   configure(shapes)     gives all eight tiles a shape; their contents are lost
 //   zero, load, store<T>  tile T; rows of memory are `stride` bytes apart
-//   dot_codes<C, A, B>    C[m][n] += the dot product of A's row m, signed bytes of k, and B's
-//   column
-//                         n, 4 signed bytes of k a row; int32
-//   dot_bf16<C, A, B>     the same of pairs of BF16; even and odd k are summed apart from 0, in
-//                         floats, and their sum is added to C; denormal numbers are 0 in the
-//                         instruction, not here
+//   dot_codes<C, A, B>    C[m][n] += the dot product of A's row m and B's column n; int32. A's row
+//                         has signed bytes of k. B has 4 signed bytes of k in each row.
+//   dot_bf16<C, A, B>     the same for pairs of BF16. Even and odd k have separate float sums that
+//                         begin at 0; their total is added to C. The instruction treats denormal
+//                         numbers as 0; this code does not.
 class Tiles {
  public:
   Tiles() = default;

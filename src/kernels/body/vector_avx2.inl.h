@@ -111,7 +111,7 @@ struct Avx2 {
   static void store_bytes(uint8_t* p, Bytes v) noexcept {
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), reinterpret_cast<__m256i>(v));
   }
-  // The words of even places of 8 pairs.
+  // The words at even places of 8 pairs.
   static F low_f16(Bytes v) noexcept {
     const __m256i low = _mm256_and_si256(reinterpret_cast<__m256i>(v), _mm256_set1_epi32(0xFFFF));
     const __m256i words = _mm256_packus_epi32(low, low);
@@ -180,7 +180,7 @@ struct Avx2 {
         sum, _mm256_madd_epi16(reinterpret_cast<__m256i>(w), reinterpret_cast<__m256i>(x)));
   }
   static Bytes prepare_signed(Bytes w) noexcept { return w; }
-  // The unsigned by signed product wants |w| and x with the sign of w. |w| <= 128 and |x| <= 127
+  // The unsigned by signed product needs |w| and x with the sign of w. |w| <= 128 and |x| <= 127
   // keep the pair sums within 16 bits.
   static Ints dot4_signed(Ints sum, Bytes w, Bytes x) noexcept {
     const auto signed_w = reinterpret_cast<__m256i>(w);
@@ -227,7 +227,7 @@ struct Avx2 {
     return _mm256_movemask_ps(_mm256_cmp_ps(x, limit, _CMP_GT_OQ)) != 0;
   }
   static float first(F x) noexcept { return _mm256_cvtss_f32(x); }
-  // Read in pieces of 16 bytes, as the codes were written (quant/unpack.h).
+  // Loads pieces of 16 bytes, because the codes were written that way (quant/unpack.h).
   static __m256i load_pair(const uint8_t* low, const uint8_t* high) noexcept {
     const __m256i first =
         _mm256_castsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(low)));

@@ -115,7 +115,7 @@ struct Isa {
     _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(x)));
   }
   static void sum_codes(const int8_t* codes, int32_t* sums) noexcept {
-    // In the pieces that were stored just before: a load across two stores waits for both.
+    // Loads the pieces of the latest stores: a load across two stores would wait for both.
     const auto* halves = reinterpret_cast<const __m128i*>(codes);
     const __m256i both = _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128(halves)),
                                                  _mm_loadu_si128(halves + 1), 1);
@@ -149,7 +149,7 @@ struct Isa {
   }
   static constexpr int kSignedBias = 128;
 #if defined(__GNUC__) && !defined(__clang__)
-  // GCC 12 copies the sum around each of these as intrinsics, and runs out of registers.
+  // With intrinsics, GCC 12 copies the sum around each of these, and runs out of registers.
   static Ints dot4(Ints sum, Bytes w, Bytes x) noexcept {
     asm("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(w), "v"(x));
     return sum;
@@ -196,8 +196,8 @@ struct Isa {
     return _mm512_cmp_ps_mask(x, limit, _CMP_GT_OQ) != 0;
   }
   static float first(F x) noexcept { return _mm512_cvtss_f32(x); }
-  // Rows 0, 4, 8 and 12 from `in` on. Read in pieces of 16 bytes, as the codes were written
-  // (quant/unpack.h).
+  // Loads rows 0, 4, 8 and 12 from `in` on. Loads pieces of 16 bytes, because the codes were
+  // written that way (quant/unpack.h).
   static __m512i load_every_fourth(const uint8_t* in, size_t stride) noexcept {
     const auto piece = [&](size_t row) {
       return _mm_loadu_si128(reinterpret_cast<const __m128i*>(in + row * stride));

@@ -1,6 +1,6 @@
 // AVX2's vocabulary (vector_avx2.inl.h) with AVX-VNNI, which sums the products of 4 codes in one
-// instruction. Without AVX-VNNI it is the same instruction as AVX-512 VNNI encodes it: processors
-// that have only that one test this vocabulary.
+// instruction. Without AVX-VNNI it uses AVX-512 VNNI's encoding of the same instruction, so that
+// processors that only have AVX-512 VNNI can test this vocabulary.
 struct AvxVnni : Avx2 {
   static constexpr int kSignedBias = 128;
   static Ints dot4(Ints sum, Bytes w, Bytes x) noexcept {

@@ -1,26 +1,26 @@
-// The vector vocabulary with one lane, in plain C++: the reference that every other table is
-// compared with. Vocabulary (every Isa has all of it):
+// The vector vocabulary with one lane, in plain C++. It is the reference for every other table.
+// Every Isa has the whole vocabulary:
 //   F                     a vector of kLanes floats, with the operators + - * /
-//   load_first/store_first  the first n < kLanes lanes (the others are 0, or not written)
+//   load_first, store_first  the first n < kLanes lanes; the others are 0, or not written
 //   load_signed, load_unsigned, load_low_nibbles, load_high_nibbles  floats of kLanes bytes, or of
 //                         their halves
-//   keep_above(x, limit, value)  value where x > limit, else 0
+//   keep_above(x, limit, value)  value if x > limit, otherwise 0
 //   Bytes                 kLanes times 4 codes of k, or 2 floats of 16 bits
-//   greater_magnitude(a, x)  the greater of a >= 0 and |x|; max_magnitude(a) of all lanes.
-//   What
-//                         is not finite is greater than all else
+//   greater_magnitude(a, x)  the max of a >= 0 and |x|; a value that is not finite is above all
+//                         others. max_magnitude(a): the same over all lanes.
 //   sum_codes(codes, sums)   the sums of 16 codes and of the next 16
 //   signed_byte(v, i)     byte i of each lane
-//   dot4(sum, w, x)       each lane's sum plus the products of its 4 codes, w unsigned, x signed;
-//                         dot4_signed takes signed w that prepare_signed has been through, raised
-//                         by kSignedBias
-//   dot2(sum, w, x)       the same of 2 codes of 16 bits, all signed
+//   dot4(sum, w, x)       each lane's sum plus the products of its 4 codes, w unsigned, x signed.
+//                         dot4_signed takes signed w, which prepare_signed has raised by
+//                         kSignedBias.
+//   dot2(sum, w, x)       the same for 2 signed 16-bit codes
 //   kPairs                dot products are first summed in 16 bits: pairs, add_pairs, add_widened
-//   kFewVectors           vectors of weights that run side by side: 4 up to so many rows, 2 up to
-//                         so many, then 1
-//   kMaxPasses           groups of rows that pass over strips one after another rather than take a
-//   panel kGroupRows, kPanelVectors  rows and vectors of a tile of many rows; kFloatGroupRows: of
-//   floats
+//   kFewVectors           vectors of weights that are computed together: 4 for up to kFewVectors[0]
+//                         rows, 2 for up to kFewVectors[1] rows, otherwise 1
+//   kMaxPasses            max groups of rows that pass over strips one after another; for more
+//                         groups, weights are decoded into a panel
+//   kGroupRows, kPanelVectors  rows and vectors of a tile of many rows
+//   kFloatGroupRows       rows of a tile of many rows, for floats
 struct Isa {
   using F = float;
   static constexpr size_t kLanes = 1;
@@ -51,8 +51,8 @@ struct Isa {
   static F round(F x) noexcept { return __builtin_rintf(x); }
   static F power_of_two(F n) noexcept { return __builtin_ldexpf(1.0f, static_cast<int>(n)); }
 
-  // The software conversions of quant/half.h are not used here: an inline function shared by files
-  // that are built for different processors could be linked from the wrong one.
+  // This code does not use the software conversions of quant/half.h. Files for different processors
+  // would share such an inline function, and the linker could pick the wrong one.
   static float f16_to_f32(uint16_t h) noexcept {
     const uint32_t sign = static_cast<uint32_t>(h & 0x8000u) << 16;
     const uint32_t rest = h & 0x7FFFu;
@@ -110,7 +110,8 @@ struct Isa {
   static Bytes broadcast4(const int8_t* p) noexcept {
     return load_bytes(reinterpret_cast<const uint8_t*>(p));
   }
-  // Byte i of v, whose bit kValue is 0, becomes kValue more where bit 4 * lane + i is set.
+  // Adds kValue, a power of two, to byte i of v if bit 4 * lane + i is set. REQUIRES: the byte does
+  // not contain kValue.
   template <uint8_t kValue>
   static Bytes bit_as(Bytes v, const uint8_t* bits, size_t lane) noexcept {
     for (size_t i = 0; i < 4; ++i) {
@@ -119,7 +120,7 @@ struct Isa {
     }
     return v;
   }
-  // Byte by byte the entry of a table of 16 that a code of 0 to 15 names.
+  // Replaces each byte, a code of 0 to 15, with its entry in a table of 16.
   static Bytes lookup_bytes(const int8_t* table, Bytes codes) noexcept {
     for (size_t i = 0; i < 4; ++i) codes[i] = static_cast<uint8_t>(table[codes[i]]);
     return codes;
@@ -135,7 +136,8 @@ struct Isa {
   static Ints dot2(Ints sum, Bytes w, Bytes x) noexcept {
     const auto product = [&](unsigned at) { return int64_t{half_word(w, at)} * half_word(x, at); };
     const int64_t wide = sum + product(0) + product(16);
-    return static_cast<Ints>(wide);  // what was never written may overflow, as in the instructions
+    // Values that were never written may overflow, as in the instructions.
+    return static_cast<Ints>(wide);
   }
   static Bytes prepare_signed(Bytes w) noexcept { return w; }
   static Ints dot4_signed(Ints sum, Bytes w, Bytes x) noexcept {
@@ -148,9 +150,9 @@ struct Isa {
   static constexpr size_t kMaxPasses = 0;
   static constexpr size_t kFloatGroupRows = 4;
   static constexpr size_t kPanelVectors = 4;
-  // Attention: rows of a tile, 2 * kLanes codes of 8 bits as ones of 16, BF16 scales, the first n
+  // Attention: rows of a tile, 2 * kLanes 8-bit codes as 16-bit codes, BF16 scales, the first n
   // lanes of x and the others of rest (n <= kLanes), whether a lane of x is above that of limit,
-  // lane 0; exchange<H>(x), where H < kLanes, has in lane i what x has in lane i ^ H.
+  // lane 0. exchange<H>(x), where H < kLanes, has in lane i the value that x has in lane i ^ H.
   template <size_t H>
   static F exchange(F x) noexcept {
     return x;
@@ -166,8 +168,8 @@ struct Isa {
   static F keep_first(F x, size_t n, F rest) noexcept { return n > 0 ? x : rest; }
   static bool any_above(F x, F limit) noexcept { return x > limit; }
   static float first(F x) noexcept { return x; }
-  // Making the packed form. out[j][i] = in[i][j] for 16 x 16 words of 4 bytes; rows of `in` are
-  // `stride` bytes apart, those of `out` 64.
+  // Packing. out[j][i] = in[i][j] for 16 x 16 words of 4 bytes. Rows of `in` are `stride` bytes
+  // apart, those of `out` 64 bytes.
   static void transpose_words(const uint8_t* in, size_t stride, uint8_t* out) noexcept {
     for (size_t i = 0; i < 16; ++i) {
       for (size_t j = 0; j < 16; ++j)

@@ -16,7 +16,7 @@ namespace {
 
 #include "kernels/body/bf16_form.inl.h"
 
-// vdpbf16ps takes denormal numbers as 0 and rounds its sums in a way of its own.
+// vdpbf16ps treats denormal numbers as 0 and has its own rounding of sums.
 struct Bf16Dot {
   static F dot2(F sum, Isa::Bytes w, Isa::Bytes x) noexcept {
     return _mm512_dpbf16_ps(sum, reinterpret_cast<__m512bh>(w), reinterpret_cast<__m512bh>(x));

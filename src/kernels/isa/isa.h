@@ -1,19 +1,19 @@
-// What the files of this folder define, one each: tables, and overlays that replace some kernels of
-// a table. Kernels of recurrent states have files of their own, which compile in seconds. All of it
-// is constant data: select.cpp, which is built for every processor, gives tables their names and
-// conditions, so that no code of an instruction set runs before it is chosen.
+// The contents of this folder's files: tables, and overlays that replace some kernels of a table,
+// one for each file. Kernels of recurrent states have separate files, which compile in seconds. All
+// of it is constant data. select.cpp, which is built for every processor, gives tables their names
+// and conditions. So no code of an instruction set runs before that set is chosen.
 #pragma once
 
 #include "kernels/kernel_table.h"
 
 namespace billow::kernels {
 
-// Of each weight format the kernels that are replaced; what is null stays.
+// The replaced kernels of each weight format; a null kernel keeps that of the base.
 struct Overlay {
   TypeTable types;
 };
 
-// `base` with the kernels of `overlay` in place of its own.
+// Returns `base` with the kernels of `overlay` instead of its own.
 KernelTable overlaid(const KernelTable& base, const Overlay& overlay) noexcept;
 
 extern const StateKernels kScalarStates;

@@ -10,10 +10,10 @@ namespace {
 
 #include "kernels/body/pairs.inl.h"
 
-// Half-precision multiply-add, rounded once as the instruction rounds.
+// Multiply-add in half precision, rounded once as the instruction does.
 struct Half {
-  // p + c, rounded to odd: rounding that once more to fewer bits gives the nearest to the exact
-  // sum.
+  // Returns p + c, rounded to odd. Rounding this once more to fewer bits gives the value nearest to
+  // the exact sum.
   static double add_to_odd(double p, double c) noexcept {
     const double sum = p + c;
     const double part = sum - p;

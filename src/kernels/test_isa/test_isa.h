@@ -1,5 +1,5 @@
-// Tables that only tests have: kernels of instruction sets that this machine need not have, with
-// their special instructions in another encoding or emulated in plain C++.
+// Tables that only tests have: kernels of instruction sets that this machine may lack. Their
+// special instructions are emulated in plain C++, or have another encoding.
 #pragma once
 
 #include <span>
@@ -8,7 +8,7 @@
 
 namespace billow::kernels {
 
-// Their names end in what they are: "avx_vnni_evex".
+// Returns these tables. The end of a name says how the table works: "avx_vnni_evex".
 std::span<const KernelTable* const> test_tables();
 
 extern const Overlay kAmxEmulated;         // over kScalar

@@ -25,7 +25,7 @@ struct F16 {
 
   static void decode(const Group& group, float* out) noexcept { *out = load_f16(group.value); }
 
-  // Beyond the range of a half: infinity.
+  // Values beyond the range of a half become infinity.
   static void encode(const float* in, Group& group) noexcept { store_f16(*in, group.value); }
 };
 

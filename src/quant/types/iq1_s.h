@@ -1,10 +1,9 @@
-// IQ1_S: 256 elements in 50 bytes, 8 parts of 32, which are 4 stretches of 8.
+// IQ1_S: 256 elements in 50 bytes, 8 parts of 32, each with 4 stretches of 8.
 //   bytes 0-1    f16 scale d
 //   bytes 2-33   bits 0-7 of the stretches' entries
-//   bytes 34-49  of each part a little-endian word of 16 bits: bits 8-10 of the entry of its
-//   stretch
-//                s from bit 3 s on, the scale of 3 bits at bit 12, and the shift at bit 15
-//   x = d * (2 * scale + 1) * (level - 1 + 1/8), or - 1/8 where the shift is set, with the levels
+//   bytes 34-49  a little-endian word of 16 bits for each part: bits 8-10 of the entry of stretch s
+//                are at bit 3 s, the scale of 3 bits is at bit 12, and the shift at bit 15
+//   x = d * (2 * scale + 1) * (level - 1 + 1/8), or - 1/8 if the shift is set. The levels are those
 //   of the entry in Grids::kIq1
 #pragma once
 

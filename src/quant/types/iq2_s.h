@@ -1,11 +1,11 @@
-// IQ2_S: 256 elements in 82 bytes, 16 parts of 16, which are 2 stretches of 8.
+// IQ2_S: 256 elements in 82 bytes, 16 parts of 16, each with 2 stretches of 8.
 //   bytes 0-1    f16 scale d
 //   bytes 2-33   bits 0-7 of the stretches' entries
-//   bytes 34-65  signs: that of element i is bit i % 8 of byte i / 8
-//   bytes 66-73  bits 8-9 of the entries: those of stretch s are at bit 2 (s % 4) of byte s / 4
+//   bytes 34-65  signs: the sign of element i is bit i % 8 of byte i / 8
+//   bytes 66-73  bits 8-9 of the entries: stretch s is at bit 2 (s % 4) of byte s / 4
 //   bytes 74-81  scales of the parts, 4 bits: part p is at bit 4 (p % 2) of byte p / 2
-//   x = d / 8 * (2 * scale + 1) * value, negative where the sign of the element is set. Values are
-//   8, 25 and 43: the levels of the entry in Grids::kIq2S.
+//   x = d / 8 * (2 * scale + 1) * value, negative if the element's sign is set. The values 8, 25
+//   and 43 are the levels of the entry in Grids::kIq2S.
 #pragma once
 
 #include <cstddef>

@@ -1,10 +1,10 @@
-// IQ2_XS: 256 elements in 74 bytes, 16 parts of 16, which are 2 stretches of 8.
+// IQ2_XS: 256 elements in 74 bytes, 16 parts of 16, each with 2 stretches of 8.
 //   bytes 0-1    f16 scale d
-//   bytes 2-65   of each stretch a little-endian word of 16 bits: the entry in bits 0-8, 7 signs
+//   bytes 2-65   a little-endian word of 16 bits for each stretch: the entry in bits 0-8, 7 signs
 //                above it
 //   bytes 66-73  scales of the parts, 4 bits: part p is at bit 4 (p % 2) of byte p / 2
-//   x = d / 8 * (2 * scale + 1) * value, negative where the sign of the element is set. Values are
-//   8, 25 and 43: the levels of the entry in Grids::kIq2Xs. The eighth sign of a stretch makes the
+//   x = d / 8 * (2 * scale + 1) * value, negative if the element's sign is set. The values 8, 25
+//   and 43 are the levels of the entry in Grids::kIq2Xs. The eighth sign of a stretch makes the
 //   number of set signs even.
 #pragma once
 

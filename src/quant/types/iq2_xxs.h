@@ -1,10 +1,10 @@
-// IQ2_XXS: 256 elements in 66 bytes, 8 parts of 32, which are 4 stretches of 8.
+// IQ2_XXS: 256 elements in 66 bytes, 8 parts of 32, each with 4 stretches of 8.
 //   bytes 0-1   f16 scale d
-//   bytes 2-65  8 bytes a part: of its stretch s the entry in byte s; then a little-endian word
-//   with
-//               7 signs of stretch s from bit 7 s on, and the scale of 4 bits at bit 28
-//   x = d / 8 * (2 * scale + 1) * value, negative where the sign of the element is set. Values are
-//   8, 25 and 43: the levels of the entry in Grids::kIq2Xxs. The eighth sign of a stretch makes the
+//   bytes 2-65  8 bytes for each part: the entry of stretch s in byte s, then a little-endian word.
+//               In the word, the 7 signs of stretch s are at bit 7 s, and the scale of 4 bits is at
+//               bit 28
+//   x = d / 8 * (2 * scale + 1) * value, negative if the element's sign is set. The values 8, 25
+//   and 43 are the levels of the entry in Grids::kIq2Xxs. The eighth sign of a stretch makes the
 //   number of set signs even.
 #pragma once
 

@@ -2,10 +2,10 @@
 //   bytes 0-1      f16 scale d
 //   bytes 2-65     bits 0-7 of the entries, of 4 elements each
 //   bytes 66-73    bit 8 of the entries: that of entry j is bit j % 8 of byte j / 8
-//   bytes 74-105   signs: that of element i is bit i % 8 of byte i / 8
+//   bytes 74-105   signs: the sign of element i is bit i % 8 of byte i / 8
 //   bytes 106-109  scales of the parts, 4 bits: part p is at bit 4 (p % 2) of byte p / 2
-//   x = d * (2 * scale + 1) * (2 * level + 1), negative where the sign of the element is set, with
-//   the levels of the entry in Grids::kIq3S
+//   x = d * (2 * scale + 1) * (2 * level + 1), negative if the element's sign is set. The levels
+//   are those of the entry in Grids::kIq3S
 #pragma once
 
 #include <cstddef>

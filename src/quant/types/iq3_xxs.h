@@ -1,11 +1,11 @@
-// IQ3_XXS: 256 elements in 98 bytes, 8 parts of 32, which are 4 stretches of 8.
+// IQ3_XXS: 256 elements in 98 bytes, 8 parts of 32, each with 4 stretches of 8.
 //   bytes 0-1    f16 scale d
 //   bytes 2-65   entries, of 4 elements each
-//   bytes 66-97  of each part a little-endian word: 7 signs of stretch s from bit 7 s on, and the
-//                scale of 4 bits at bit 28
-//   x = d / 4 * (2 * scale + 1) * value, negative where the sign of the element is set. Values are
-//   4, 12, 20, 28, 36, 44, 52 and 62: the levels of the entry in Grids::kIq3Xxs. The eighth sign of
-//   a stretch makes the number of set signs even.
+//   bytes 66-97  a little-endian word for each part: the 7 signs of stretch s are at bit 7 s, and
+//                the scale of 4 bits is at bit 28
+//   x = d / 4 * (2 * scale + 1) * value, negative if the element's sign is set. The values 4, 12,
+//   20, 28, 36, 44, 52 and 62 are the levels of the entry in Grids::kIq3Xxs. The eighth sign of a
+//   stretch makes the number of set signs even.
 #pragma once
 
 #include <cstddef>

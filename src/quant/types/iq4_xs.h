@@ -2,8 +2,8 @@
 //   bytes 0-1    f16 scale d
 //   bytes 2-3    bits 4-5 of the scale of part p at bit 2 p (little-endian)
 //   bytes 4-7    bits 0-3 of the scale of part p at bit 4 p (little-endian)
-//   bytes 8-135  codes of 4 bits, 16 bytes a part: byte j holds element j of the part in its low
-//                and element j + 16 in its high half
+//   bytes 8-135  codes of 4 bits, 16 bytes for each part: byte j holds element j of the part in its
+//                low and element j + 16 in its high half
 //   x = d * (scale - 32) * kIq4Values[code]
 #pragma once
 

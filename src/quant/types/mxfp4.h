@@ -2,9 +2,8 @@
 // two as their scale.
 //   byte 0      exponent e
 //   bytes 1-16  byte j holds element j in its low and element j + 16 in its high half
-//   x = 2^(e - 128) * kFp4Values[code], where kFp4Values (packing.h) is twice the value of the
-//   float
-// e = 255 is a NaN in the standard and read as 2^127 here.
+//   x = 2^(e - 128) * kFp4Values[code], where kFp4Values (packing.h) has twice the floats' values
+// e = 255 is a NaN in the standard. Here it is read as 2^127.
 #pragma once
 
 #include <cmath>
@@ -40,8 +39,8 @@ struct MXFP4 {
     }
   }
 
-  // The exponent puts the largest magnitude between 4 and 8, the largest value being 6; each
-  // element takes the nearest value, the first of the table when halfway.
+  // The exponent brings the max magnitude between 4 and 8; the largest value is 6. Each element
+  // gets the nearest value, or the first in the table if two are equally near.
   static void encode(const float* in, Group& group) noexcept {
     const float max_abs = std::fabs(extreme_of(in, kGroupLen));
     group = {};
@@ -72,7 +71,7 @@ struct MXFP4 {
   }
 
  private:
-  // 2^(e - 128); the two smallest are subnormal.
+  // Returns 2^(e - 128); the two smallest are subnormal.
   template <class Isa>
   static float power(uint32_t e) noexcept {
     const uint32_t bits = e < 2 ? 0x00200000u << e : (e - 1) << 23;

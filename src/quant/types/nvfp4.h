@@ -1,13 +1,12 @@
 // NVFP4: 64 elements in 36 bytes, 4 parts of 16: 4-bit floats (1 sign, 2 exponent, 1 mantissa bit)
 // with an 8-bit float (4 exponent and 3 mantissa bits, no sign) as their scale.
-//   bytes 0-3   scales: mantissa at bit 0, exponent at bit 3; bit 7 is not read
-//   bytes 4-35  codes of 4 bits, 8 bytes a part: byte j holds element j of the part in its low and
-//               element j + 8 in its high half
-//   scale = 2^(exponent - 7) * (1 + mantissa / 8), or 2^-9 * mantissa where the exponent is 0;
+//   bytes 0-3   scales: mantissa at bit 0, exponent at bit 3; bit 7 is ignored
+//   bytes 4-35  codes of 4 bits, 8 bytes for each part: byte j holds element j of the part in its
+//               low and element j + 8 in its high half
+//   scale = 2^(exponent - 7) * (1 + mantissa / 8), or 2^-9 * mantissa if the exponent is 0;
 //           the byte 0x7F, a NaN in the standard, is 0
-//   x = scale / 2 * kFp4Values[code], where kFp4Values (packing.h) is twice the value of the float
-// A matrix has one more scale, a tensor of its own beside the weights: who uses the weights applies
-// it.
+//   x = scale / 2 * kFp4Values[code], where kFp4Values (packing.h) has twice the floats' values
+// A matrix has one more scale, in a separate tensor. The code that uses the weights applies it.
 #pragma once
 
 #include <cmath>
@@ -42,8 +41,8 @@ struct NVFP4 {
     }
   }
 
-  // The scale of a part brings its largest magnitude to 6, the largest value; each element takes
-  // the nearest value, the first of the table when halfway.
+  // The scale of a part brings its max magnitude to 6, the largest value. Each element gets the
+  // nearest value, or the first in the table if two are equally near.
   static void encode(const float* in, Group& group) noexcept {
     group = {};
     for (size_t part = 0; part < 4; ++part) {
@@ -84,8 +83,8 @@ struct NVFP4 {
     return std::ldexp(1.0f + mantissa / 8.0f, exponent - 8);
   }
 
-  // Up to 448, the largest. Halves are rounded up, but below the smallest exponent mantissas stop
-  // at 7.
+  // Returns the nearest scale, up to 448, the largest. Halves are rounded up. Below the smallest
+  // exponent, mantissas are at most 7.
   static uint8_t nearest_scale(float scale) noexcept {
     if (!(scale > 0.0f)) return 0;
     if (scale >= 448.0f) return 0x7E;
@@ -97,7 +96,7 @@ struct NVFP4 {
     return static_cast<uint8_t>(byte < 0x7E ? byte : 0x7E);
   }
 
-  // As half_scale. Bits of a float: the exponent is 8 less than the byte says.
+  // As half_scale, but computed with the bits of a float: the exponent is 8 less than in the byte.
   template <class Isa>
   static float unpack_scale(uint32_t byte) noexcept {
     const uint32_t low = byte & 0x7Fu;

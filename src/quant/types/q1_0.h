@@ -1,7 +1,7 @@
-// Q1_0: 128 elements in 18 bytes, a sign each.
+// Q1_0: 128 elements in 18 bytes, a sign for each.
 //   bytes 0-1   f16 scale d
 //   bytes 2-17  element i is bit i % 8 of byte i / 8
-//   x = d where the bit is set, else -d
+//   x = d if the bit is set, otherwise -d
 #pragma once
 
 #include <cmath>

@@ -35,7 +35,7 @@ struct Q2_0 {
     }
   }
 
-  // The largest magnitude is the scale, so no element gets the code 3.
+  // The scale is the max magnitude, so no element gets the code 3.
   static void encode(const float* in, Group& group) noexcept {
     const float d = std::fabs(extreme_of(in, kGroupLen));
     const float inverse = reciprocal_or_zero(d);
@@ -47,11 +47,11 @@ struct Q2_0 {
     }
   }
 
-  // The packed form has codes -2..1: they and the scale change their sign.
+  // The packed form has codes -2..1, so codes and scale change their signs.
   template <class Isa>
   static void unpack(const Group& group, int8_t* __restrict codes, float* __restrict scales,
                      float* __restrict offsets) noexcept {
-    // A byte's four codes come apart into the bytes of a word, which then has 1 less each of them.
+    // Moves a byte's four codes into the bytes of a word, then subtracts 1 from each.
 #pragma GCC unroll 1
     for (size_t i = 0; i < 16; ++i) {
       const uint32_t byte = group.codes[i];

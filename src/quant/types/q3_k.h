@@ -2,8 +2,8 @@
 //   bytes 0-31     bit 2 of the codes: that of element 32 k + l is bit k of byte l
 //   bytes 32-95    bits 0-1 of the codes, 32 bytes for each half h of 128 elements: element
 //                  128 h + 32 g + l is at bit 2 g of byte 32 h + l
-//   bytes 96-107   scales of 6 bits. Bits 0-3 of part p < 8 are the low half of byte p, those of
-//                  part p >= 8 the high half of byte p - 8; bits 4-5 of any part p are at bit
+//   bytes 96-107   scales of 6 bits. Bits 0-3 of part p < 8 are the low half of byte p. Bits 0-3 of
+//                  part p >= 8 are the high half of byte p - 8. Bits 4-5 of any part p are at bit
 //                  2 (p / 4) of byte 8 + p % 4
 //   bytes 108-109  f16 scale d
 //   x = d * (scale - 32) * (code - 4), codes 0..7
@@ -102,13 +102,13 @@ struct Q3_K {
   }
 
  private:
-  // Bits 0-1 of `low` and bit 2 of `high`.
+  // Combines bits 0-1 of `low` and bit 2 of `high`.
   template <class Isa>
   static int8_t code(int low, int high) noexcept {
     return static_cast<int8_t>(((low & 3) | (high & 4)) - 4);
   }
 
-  // Four scales at a time: the bytes of a word are parts 4 k .. 4 k + 3.
+  // Unpacks four scales at a time: the bytes of a word are parts 4 k .. 4 k + 3.
   template <class Isa>
   static void unpack_scales(const Group& group, uint8_t* __restrict scales) noexcept {
     const uint32_t a = unpack_u32<Isa>(group.parts);
@@ -118,7 +118,7 @@ struct Q3_K {
                                (b & 0x0F0F0F0Fu) | ((top << 2) & 0x30303030u),
                                ((a >> 4) & 0x0F0F0F0Fu) | (top & 0x30303030u),
                                ((b >> 4) & 0x0F0F0F0Fu) | ((top >> 2) & 0x30303030u)};
-    // Less 32 each: the sign bits keep the bytes apart.
+    // Subtracts 32 from each byte. The sign bits keep the bytes separate.
     for (size_t k = 0; k < 4; ++k) {
       const uint32_t word = ((words[k] | 0x80808080u) - 0x20202020u) ^ 0x80808080u;
       __builtin_memcpy(scales + 4 * k, &word, sizeof word);

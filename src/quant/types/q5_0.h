@@ -38,7 +38,7 @@ struct Q5_0 {
     }
   }
 
-  // The element of largest magnitude becomes code 0, so the scale has the opposite sign.
+  // The element of max magnitude becomes code 0, so the scale has the opposite sign.
   static void encode(const float* in, Group& group) noexcept {
     const float extreme = extreme_of(in, kGroupLen);
     const float d = extreme / -16.0f;

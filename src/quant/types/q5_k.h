@@ -98,7 +98,7 @@ struct Q5_K {
   }
 
  private:
-  // Bits 0-3 of `low` and bit 4 of `high`.
+  // Combines bits 0-3 of `low` and bit 4 of `high`.
   template <class Isa>
   static int8_t code(int low, int high) noexcept {
     return static_cast<int8_t>(low | (high & 16));

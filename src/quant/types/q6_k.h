@@ -93,7 +93,7 @@ struct Q6_K {
   }
 
  private:
-  // Bits 0-3 of `low` and bits 4-5 of `high`.
+  // Combines bits 0-3 of `low` and bits 4-5 of `high`.
   template <class Isa>
   static int8_t code(int low, int high) noexcept {
     return static_cast<int8_t>((low | (high & 48)) - 32);

@@ -1,7 +1,7 @@
-// Q8_K: 256 elements in 292 bytes. Files hardly ever hold it; elsewhere activations take this form.
+// Q8_K: 256 elements in 292 bytes. Rare in files; other programs use this form for activations.
 //   bytes 0-3      f32 scale d
 //   bytes 4-259    byte i holds element i, signed
-//   bytes 260-291  sums of 16 codes each, signed 16 bits, little-endian; redundant, not read here
+//   bytes 260-291  sums of 16 codes each, signed 16 bits, little-endian; redundant, ignored here
 //   x = d * code
 #pragma once
 
@@ -36,7 +36,7 @@ struct Q8_K {
     for (size_t i = 0; i < kGroupLen; ++i) out[i] = d * static_cast<float>(group.codes[i]);
   }
 
-  // The element of largest magnitude becomes code -127, so the scale has the opposite sign.
+  // The element of max magnitude becomes code -127, so the scale has the opposite sign.
   static void encode(const float* in, Group& group) noexcept {
     const float extreme = extreme_of(in, kGroupLen);
     group = {};

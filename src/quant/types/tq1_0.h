@@ -1,9 +1,9 @@
-// TQ1_0: 256 elements in 54 bytes, three values each: five of them in a byte.
+// TQ1_0: 256 elements in 54 bytes. Each element has three values; a byte holds five elements.
 //   bytes 0-31   element 32 n + j is digit n of byte j, n = 0..4
 //   bytes 32-47  element 160 + 16 n + j is digit n of byte 32 + j, n = 0..4
 //   bytes 48-51  element 240 + 4 n + j is digit n of byte 48 + j, n = 0..3
 //   bytes 52-53  f16 scale d
-// A byte b is a fraction b / 256; its digits to base 3 are counted from the point: digit n is the
+// A byte b is a fraction b / 256. Its digits to base 3 are counted from the point: digit n is the
 // integer part of 3 f, where f is the fraction of 3^n b / 256.
 //   x = d * (digit - 1)
 #pragma once
@@ -42,7 +42,7 @@ struct TQ1_0 {
     }
   }
 
-  // The largest magnitude is the scale. A byte is rounded up, so that no digit is lost.
+  // The scale is the max magnitude. A byte is rounded up, so that no digit is lost.
   static void encode(const float* in, Group& group) noexcept {
     constexpr unsigned kPowers[5] = {81, 27, 9, 3, 1};
     const float d = std::fabs(extreme_of(in, kGroupLen));
@@ -80,7 +80,7 @@ struct TQ1_0 {
     return {48 + i % 4, (i - 240) / 4};
   }
 
-  // The digits of n bytes, as codes; digit k of byte j is code k n + j.
+  // Unpacks the digits of n bytes as codes; digit k of byte j is code k n + j.
   template <class Isa, size_t n, size_t n_digits>
   static void unpack_digits(const uint8_t* bytes, int8_t* __restrict codes) noexcept {
     uint8_t fractions[n];

@@ -36,7 +36,7 @@ struct TQ2_0 {
     }
   }
 
-  // The largest magnitude is the scale, so no element gets the code 3.
+  // The scale is the max magnitude, so no element gets the code 3.
   static void encode(const float* in, Group& group) noexcept {
     const float d = std::fabs(extreme_of(in, kGroupLen));
     const float inverse = reciprocal_or_zero(d);
@@ -48,7 +48,7 @@ struct TQ2_0 {
     }
   }
 
-  // The packed form has codes -2..1: they and the scale change their sign.
+  // The packed form has codes -2..1, so codes and scale change their signs.
   template <class Isa>
   static void unpack(const Group& group, int8_t* __restrict codes, float* __restrict scales,
                      float* __restrict offsets) noexcept {
