@@ -25,6 +25,12 @@ void add_runner(CLI::App& app);
 void add_with_parent(CLI::App& app);
 void add_serve(CLI::App& app);
 void add_trace(CLI::App& app);
+void add_doctor(CLI::App& app);
+void add_help(CLI::App& app);
+void add_version(CLI::App& app);
+// For shells and packages.
+void add_complete(CLI::App& app);
+void add_manual(CLI::App& app);
 // Those that talk to a running server, in client/.
 void add_run(CLI::App& app);
 void add_create(CLI::App& app);

@@ -42,7 +42,8 @@ namespace {
 using std::chrono::milliseconds;
 
 struct ServeOptions {
-  std::string host;  // HOST[:PORT]
+  std::string config;  // read before the options are parsed: config_file.h
+  std::string host;    // HOST[:PORT]
   std::string socket;
   std::string models;
   std::string origins;
@@ -98,6 +99,11 @@ constexpr size_t kMaxParallel = 1024;            // of a runner
 constexpr uint64_t kMaxStreamInterval = 10'000;  // ms, of a runner
 
 void warn(const std::string& text) { log::warn(text); }
+// Options must make sense, where variables of the environment only cause a warning.
+void refuse(const std::string& text) {
+  throw Error(ErrorCode::kInvalidInput,
+              text.substr(0, text.find(';')));  // what follows is the default
+}
 
 std::string machine_name() {
   std::array<char, 256> name{};
@@ -232,7 +238,13 @@ scheduler::Options models_loaded(const ServeOptions& options,
   if (options.n_parallel) loaded.n_parallel = *options.n_parallel;
   if (options.n_max_loaded) loaded.n_max_loaded = *options.n_max_loaded;
   if (options.n_max_queue) loaded.n_max_queue = *options.n_max_queue;
-  if (!options.keep_alive.empty()) loaded.keep_alive = keep_alive_of(options.keep_alive);
+  if (!options.keep_alive.empty()) {
+    try {
+      loaded.keep_alive = keep_alive_of(options.keep_alive);
+    } catch (const Error& error) {
+      throw Error(error.code(), std::string("--keep-alive: ") + error.what());
+    }
+  }
   loaded.n_parallel = std::min(loaded.n_parallel, kMaxParallel);
   return loaded;
 }
@@ -268,7 +280,7 @@ server::Options server_options(const ServeOptions& options,
                                const std::vector<std::string>& arguments) {
   const scheduler::Endpoint where = options.host.empty()
                                         ? environment.host
-                                        : scheduler::parse_endpoint(options.host, "--host", warn);
+                                        : scheduler::parse_endpoint(options.host, "--host", refuse);
   server::Options made;
   made.host = where.host.empty() ? "::" : where.host;
   made.port = where.port;
@@ -497,6 +509,9 @@ void declare_models(CLI::App& command, ServeOptions& options) {
 }
 
 void declare_network(CLI::App& command, ServeOptions& options) {
+  command.add_option("--config", options.config,
+                     "TOML file with these options; ~/.config/billow/billow.toml or "
+                     "/etc/billow/billow.toml if not given (BILLOW_CONFIG)");
   command.add_option("--host", options.host, "Where to listen, HOST[:PORT] (OLLAMA_HOST)");
   command.add_option("--socket", options.socket, "A Unix socket to listen on as well");
   command.add_option("--origins", options.origins,

@@ -1,0 +1,206 @@
+#include "cli/config_file.h"
+
+#include <toml++/toml.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <utility>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/suggestion.h"
+#include "cli/program.h"
+
+namespace billow::cli {
+namespace {
+
+constexpr uintmax_t kMaxFileBytes = 1 << 20;
+
+// The options of `billow serve` that a variable of the environment sets, too. A test compares the
+// table with docs/operations.md.
+constexpr std::pair<std::string_view, std::string_view> kVariables[] = {
+    {"host", "HOST"},
+    {"origins", "ORIGINS"},
+    {"max-queue", "MAX_QUEUE"},
+    {"models", "MODELS"},
+    {"parallel", "NUM_PARALLEL"},
+    {"max-loaded-models", "MAX_LOADED_MODELS"},
+    {"keep-alive", "KEEP_ALIVE"},
+    {"packed-limit", "PACKED_LIMIT"},
+    {"sessions-limit", "SESSIONS_LIMIT"},
+    {"kv-type", "KV_CACHE_TYPE"},
+    {"stream-interval", "STREAM_INTERVAL"},
+    {"max-pass-time", "MAX_PASS_TIME"},
+    {"draft-max", "DRAFT_MAX"},
+    {"n-batch", "N_BATCH"},
+    {"n-ubatch", "N_UBATCH"},
+    {"n-seq-max", "N_SEQ_MAX"},
+    {"context-size", "CONTEXT_SIZE"},
+    {"max-batches", "MAX_BATCHES"},
+    {"engine", "ENGINE"},
+    {"llama-server", "LLAMA_SERVER"},
+    {"registry-mirror", "REGISTRY_MIRROR"},
+    {"web-page", "WEB_PAGE"},
+};
+
+[[noreturn]] void refuse(const std::string& where, const std::string& what) {
+  throw Error(ErrorCode::kInvalidInput, where + ": " + what);
+}
+
+std::string where_of(const std::string& path, const toml::source_region& source) {
+  return path + ":" + std::to_string(source.begin.line);
+}
+
+std::string value_of(const toml::node& node, const std::string& where, const std::string& key) {
+  if (const auto* text = node.as_string()) return text->get();
+  if (const auto* number = node.as_integer()) return std::to_string(number->get());
+  if (const auto* number = node.as_floating_point()) {
+    std::ostringstream text;
+    text << number->get();
+    return text.str();
+  }
+  if (const auto* flag = node.as_boolean()) return flag->get() ? "true" : "false";
+  refuse(where, "'" + key + "' must be a text, a number, true or false, or a list of them");
+}
+
+Setting setting_of(const std::string& key, const toml::node& node, const std::string& path) {
+  Setting setting{
+      .key = key, .values = {}, .is_list = false, .where = where_of(path, node.source())};
+  if (node.is_table()) {
+    refuse(setting.where, "'" + key +
+                              "' is a table; write the options of 'billow serve' without "
+                              "a table, for example: keep-alive = \"1h\"");
+  }
+  if (const toml::array* list = node.as_array()) {
+    setting.is_list = true;
+    for (const toml::node& item : *list)
+      setting.values.push_back(value_of(item, setting.where, key));
+  } else {
+    setting.values.push_back(value_of(node, setting.where, key));
+  }
+  return setting;
+}
+
+std::string variable(const std::string& name) {
+  const char* value = std::getenv(name.c_str());
+  return value == nullptr ? "" : value;
+}
+
+bool has_variable(std::string_view name) {
+  return !variable("BILLOW_" + std::string(name)).empty() ||
+         !variable("OLLAMA_" + std::string(name)).empty();
+}
+
+// Whether the words have the option: "--host X", "--host=X", "-b 8".
+bool has_option(const std::vector<std::string>& words, const CLI::Option& option) {
+  return std::ranges::any_of(words, [&](const std::string& word) {
+    const std::string name = word.substr(0, word.find('='));
+    if (name.starts_with("--")) return option.check_lname(name.substr(2));
+    return name.size() > 1 && name[0] == '-' && option.check_sname(name.substr(1, 1));
+  });
+}
+
+// The words of one setting, as the command line has them.
+void append_words(std::vector<std::string>& words, const Setting& setting, bool is_flag,
+                  bool takes_list) {
+  const std::string option = "--" + setting.key;
+  if (is_flag) {
+    if (setting.is_list || (setting.values[0] != "true" && setting.values[0] != "false"))
+      refuse(setting.where, "'" + setting.key + "' must be true or false");
+    if (setting.values[0] == "true") words.push_back(option);
+    return;
+  }
+  if (!setting.is_list || takes_list) {
+    for (const std::string& value : setting.values) words.push_back(option + "=" + value);
+    return;
+  }
+  std::string joined;
+  for (const std::string& value : setting.values) joined += (joined.empty() ? "" : ",") + value;
+  words.push_back(option + "=" + joined);
+}
+
+std::string read_text(const std::string& path) {
+  std::error_code failed;
+  if (std::filesystem::is_directory(path, failed)) refuse(path, "is a folder; name a TOML file");
+  const uintmax_t n_bytes = std::filesystem::file_size(path, failed);
+  if (!failed && n_bytes > kMaxFileBytes) refuse(path, "is larger than 1 MiB: no configuration");
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw system_error("cannot read the configuration", path, errno);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+}  // namespace
+
+std::pair<std::string, bool> find_config(const std::vector<std::string>& words) {
+  for (size_t i = 0; i < words.size(); ++i) {
+    if (words[i].starts_with("--config=")) return {words[i].substr(9), true};
+    if (words[i] == "--config" && i + 1 < words.size()) return {words[i + 1], true};
+  }
+  if (const std::string path = variable("BILLOW_CONFIG"); !path.empty()) return {path, true};
+  const std::string home = variable("HOME");
+  std::string folder = variable("XDG_CONFIG_HOME");
+  if (folder.empty() && !home.empty()) folder = home + "/.config";
+  std::error_code failed;
+  if (!folder.empty() && std::filesystem::exists(folder + "/billow/billow.toml", failed))
+    return {folder + "/billow/billow.toml", false};
+  if (std::filesystem::exists("/etc/billow/billow.toml", failed))
+    return {"/etc/billow/billow.toml", false};
+  return {};
+}
+
+std::vector<Setting> parse_config(std::string_view text, const std::string& path) {
+  std::vector<Setting> settings;
+  try {
+    const toml::table table = toml::parse(text);
+    for (const auto& [key, node] : table)
+      settings.push_back(setting_of(std::string(key.str()), node, path));
+  } catch (const toml::parse_error& error) {
+    refuse(where_of(path, error.source()), std::string(error.description()));
+  }
+  return settings;
+}
+
+std::string_view variable_of(std::string_view key) {
+  const auto* const row =
+      std::ranges::find(kVariables, key, &std::pair<std::string_view, std::string_view>::first);
+  return row == std::end(kVariables) ? std::string_view() : row->second;
+}
+
+std::vector<std::string> config_words(const CLI::App& command, const std::vector<Setting>& settings,
+                                      const std::vector<std::string>& words,
+                                      const HasVariable& has_variable) {
+  std::vector<std::string> added;
+  for (const Setting& setting : settings) {
+    const CLI::Option* option = command.get_option_no_throw("--" + setting.key);
+    if (option == nullptr || setting.key == "config" || setting.key == "help") {
+      std::vector<std::string> keys;
+      for (const std::string& name : option_names(command))
+        if (name.starts_with("--") && name != "--config" && name != "--help")
+          keys.push_back(name.substr(2));
+      refuse(setting.where,
+             "unknown setting '" + setting.key + "'" + did_you_mean(setting.key, keys));
+    }
+    const std::string_view name = variable_of(setting.key);
+    if (has_option(words, *option) || (!name.empty() && has_variable(name))) continue;
+    const bool takes_list = option->get_items_expected_max() > 1 && option->get_delimiter() == '\0';
+    append_words(added, setting, option->get_items_expected_max() == 0, takes_list);
+  }
+  return added;
+}
+
+void add_config(const CLI::App& command, std::vector<std::string>& words) {
+  const auto [path, is_named] = find_config(words);
+  if (path.empty()) return;
+  const std::vector<std::string> added =
+      config_words(command, parse_config(read_text(path), path), words, has_variable);
+  words.insert(words.begin() + 1, added.begin(), added.end());
+  if (!is_named) log::info("settings of " + path);
+}
+
+}  // namespace billow::cli

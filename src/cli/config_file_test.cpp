@@ -1,0 +1,92 @@
+#include "cli/config_file.h"
+
+#include <gtest/gtest.h>
+
+#include <CLI/CLI.hpp>
+#include <fstream>
+#include <regex>
+#include <sstream>
+
+#include "base/error.h"
+#include "cli/command.h"
+
+namespace billow::cli {
+namespace {
+
+using Words = std::vector<std::string>;
+
+class ConfigFile : public ::testing::Test {
+ protected:
+  ConfigFile() {
+    add_serve(app_);
+    serve_ = app_.get_subcommand("serve");
+  }
+  Words words(const std::string& text, const Words& typed = {"serve"},
+              const std::string& variable = "") const {
+    return config_words(*serve_, parse_config(text, "billow.toml"), typed,
+                        [&](std::string_view name) { return name == variable; });
+  }
+  std::string refusal(const std::string& text) const {
+    try {
+      words(text);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  }
+
+  CLI::App app_;
+  CLI::App* serve_ = nullptr;
+};
+
+TEST_F(ConfigFile, SettingsBecomeOptions) {
+  EXPECT_EQ(words("# a comment\nkeep-alive = \"1h\"\nparallel = 4\ndrain-timeout = 2.5\n"),
+            (Words{"--drain-timeout=2.5", "--keep-alive=1h", "--parallel=4"}));
+  EXPECT_EQ(words(""), Words{});
+}
+
+TEST_F(ConfigFile, FlagsAndLists) {
+  EXPECT_EQ(words("read-only = true"), Words{"--read-only"});
+  EXPECT_EQ(words("read-only = false"), Words{});
+  EXPECT_EQ(words("preload = [\"a\", \"b\"]"), (Words{"--preload=a", "--preload=b"}));
+  EXPECT_EQ(words("context-sizes = [512, 1024]"), Words{"--context-sizes=512,1024"});
+  EXPECT_EQ(words("origins = [\"a\", \"b\"]"), Words{"--origins=a,b"});
+}
+
+TEST_F(ConfigFile, OptionsAndVariablesWin) {
+  const std::string text = "keep-alive = \"1h\"\nn-batch = 512";
+  EXPECT_EQ(words(text, {"serve", "--keep-alive", "2h"}), Words{"--n-batch=512"});
+  EXPECT_EQ(words(text, {"serve", "--keep-alive=2h", "-b", "64"}), Words{});
+  EXPECT_EQ(words(text, {"serve"}, "KEEP_ALIVE"), Words{"--n-batch=512"});
+}
+
+TEST_F(ConfigFile, WrongFilesAreRefusedWithTheirPlace) {
+  EXPECT_EQ(refusal("keep_alive = \"1h\""),
+            "billow.toml:1: unknown setting 'keep_alive'; did you mean 'keep-alive'?");
+  EXPECT_EQ(refusal("\n\nbanana = 1"), "billow.toml:3: unknown setting 'banana'");
+  EXPECT_EQ(refusal("config = \"x\""), "billow.toml:1: unknown setting 'config'");
+  EXPECT_EQ(refusal("[serve]\nhost = \"x\"").substr(0, 33), "billow.toml:1: 'serve' is a table;");
+  EXPECT_EQ(refusal("read-only = 1"), "billow.toml:1: 'read-only' must be true or false");
+  EXPECT_EQ(refusal("host = 2024-01-01"),
+            "billow.toml:1: 'host' must be a text, a number, true or false, or a list of them");
+  EXPECT_EQ(refusal("host = ").substr(0, 15), "billow.toml:1: ");
+  EXPECT_EQ(refusal("host = \"a\"\nhost = \"b\"").substr(0, 15), "billow.toml:2: ");
+}
+
+// The table of variables is the one of the documents.
+TEST_F(ConfigFile, VariablesAreThoseOfTheDocuments) {
+  std::ifstream file(BILLOW_SOURCE_DIR "/docs/operations.md");
+  std::stringstream text;
+  text << file.rdbuf();
+  const std::regex row(R"(\| `--([a-z-]+)[^|]*\| (`([A-Z_]+)`)? ?\|[^\n]*)");
+  size_t n_rows = 0;
+  const std::string all = text.str();
+  for (std::sregex_iterator it(all.begin(), all.end(), row), end; it != end; ++it, ++n_rows) {
+    EXPECT_EQ(variable_of((*it)[1].str()), (*it)[3].str()) << (*it)[0];
+    EXPECT_NE(serve_->get_option_no_throw("--" + (*it)[1].str()), nullptr) << (*it)[0];
+  }
+  EXPECT_GT(n_rows, 40u);
+}
+
+}  // namespace
+}  // namespace billow::cli
