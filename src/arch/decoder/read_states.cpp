@@ -28,8 +28,8 @@ void check_multiple(const Metadata& meta, const char* name, const char* what, si
 
 // Real models have at most 2^22 values in the state of a layer.
 void check_state(const Metadata& meta, const char* name, size_t n_states, size_t n_channels) {
-  constexpr size_t kMost = size_t{1} << 28;
-  if (n_states > kMost / n_channels)
+  constexpr size_t kMax = size_t{1} << 28;
+  if (n_states > kMax / n_channels)
     meta.refuse(name, "makes a state of more than 2^28 values a layer");
 }
 
