@@ -153,7 +153,7 @@ TEST(Matcher, SaysWhereThereIsNoWayOn) {
     (void)allowed(matcher);
     ADD_FAILURE() << "it goes on";
   } catch (const Error& error) {
-    EXPECT_STREQ(error.what(), "grammar: the grammar has no way on from here");
+    EXPECT_STREQ(error.what(), "grammar: the grammar allows no further token");
   }
 }
 
