@@ -248,9 +248,7 @@ impl Parser {
                 _ => break,
             };
             if n_marks == MAX_MARKS {
-                return self.error(format!(
-                    "an item has more than {MAX_MARKS} repetitions"
-                ));
+                return self.error(format!("an item has more than {MAX_MARKS} repetitions"));
             }
             self.at += 1;
             item = Node::Repeat(Box::new(item), min, max);
