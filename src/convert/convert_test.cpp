@@ -286,7 +286,7 @@ TEST_F(Convert, KeepsCharsmapBytes) {
   EXPECT_EQ(std::string(reinterpret_cast<const char*>(found->bytes.data()), found->bytes.size()),
             charsmap);
   EXPECT_EQ(file.get_uint("bert.pooling_type"), 1u);
-  EXPECT_EQ(notes, std::vector<std::string>{"no file says how vectors are pooled: using the mean"});
+  EXPECT_EQ(notes, std::vector<std::string>{"no file defines the pooling: using the mean"});
 }
 
 TEST_F(Convert, RerankersKeepHeads) {

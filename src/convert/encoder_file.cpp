@@ -63,7 +63,7 @@ void write_pooling(gguf::Writer& writer, const EncoderConfig& config, const Sour
   const std::string prefix = std::string(config.family->architecture) + ".";
   const PoolingChoice choice = read_pooling(sources, *config.family);
   if (choice.is_guess && listener.note) {
-    listener.note("no file says how vectors are pooled: using the mean");
+    listener.note("no file defines the pooling: using the mean");
   }
   writer.set_uint(prefix + "pooling_type", static_cast<uint32_t>(choice.pooling));
   if (choice.pooling != Pooling::kRank) return;

@@ -18,11 +18,11 @@
 namespace billow::convert {
 
 // How tensors with one name become tensors of the GGUF file. In `source`, "#" is the first number
-// of the name, which is the layer. "*" is a later number. A name is either complete, and then
-// `target` is complete, too. Or the name omits ".weight" and ".bias", and `target` gets the same
-// suffix. If `target` has no "*" (or no "#" at the end), the tensors of all these numbers become
-// one tensor with an additional dimension. Several rules may have the same source; each rule makes
-// one tensor. An empty target drops the tensor.
+// of the name, which is the layer; "*" is a later number. If `source` omits ".weight" and ".bias",
+// `target` omits them, too, and gets the suffix of the tensor. Otherwise both names are complete.
+// The tensors of all numbers "*" become one tensor with an additional dimension. The same applies
+// to "#" at the end of `source` if `target` has no "#". Several rules may have the same source;
+// each rule makes one tensor. An empty target drops the tensor.
 struct TensorRule {
   std::string_view source;
   std::string_view target;

@@ -10,7 +10,7 @@
 #include "base/check.h"
 #include "base/error.h"
 
-static_assert(std::endian::native == std::endian::little, "numbers are copied as they lie");
+static_assert(std::endian::native == std::endian::little, "numbers are copied without conversion");
 
 namespace billow::convert {
 namespace {

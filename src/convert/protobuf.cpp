@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 
-static_assert(std::endian::native == std::endian::little, "floats are copied as they lie");
+static_assert(std::endian::native == std::endian::little, "floats are copied without conversion");
 
 namespace billow::convert {
 
