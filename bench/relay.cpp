@@ -1,6 +1,6 @@
 // Measures the min cost of a server per token on this machine. A process receives 20 bytes from one
-// socket and sends 120 bytes to another, in parallel with two threads that stream memory like a
-// model. Prints microseconds of processor time per token. Compare this number with
+// socket and sends 120 bytes to another. In parallel, two threads stream memory like a model.
+// Prints microseconds of processor time per token. Compare this number with
 // bench/server_overhead.py.
 #include <netinet/in.h>
 #include <netinet/tcp.h>

@@ -1,5 +1,5 @@
 // Parses any bytes as a GGUF file. The file is rejected with an Error, or all of its content is
-// readable, and a file that is written from it is also readable. A reader of only the header has
+// readable. A file that is written from it is then readable, too. A reader of only the header has
 // the same result.
 #include <algorithm>
 #include <cstddef>

@@ -1,5 +1,5 @@
 // Parses any bytes as an importance matrix. The bytes are rejected with an Error that contains the
-// name, or give entries of finite numbers, which are not more than the bytes can hold.
+// name, or give entries of finite numbers. There are no more numbers than the bytes can hold.
 #include <cmath>
 #include <cstddef>
 #include <cstdint>

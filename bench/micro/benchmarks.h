@@ -30,7 +30,7 @@ inline double seconds_each(const benchmark::State& state, Clock::time_point star
 }
 
 // Sets the counters GMAC/s, GB/s and roof%. roof% compares `seconds` per iteration with the min
-// time of the machine, which is the time for the arithmetic at peak_macs or for the bytes at the
+// time of the machine. The min time is that of the arithmetic at peak_macs, or of the bytes at the
 // memory's rate.
 void count(benchmark::State& state, double seconds, const Peaks& peaks, double peak_macs,
            double macs, double bytes);

@@ -1,5 +1,5 @@
-//! Prepares a JSON Schema for llguidance. Rejects unsupported keywords with their name and place,
-//! removes keywords without effect, and closes objects that list their properties where this only
+//! Prepares a JSON Schema for llguidance. Rejects unsupported keywords with their name and place.
+//! Removes keywords without effect. Closes objects that list their properties, where this only
 //! narrows the answers.
 
 use serde_json::{Map, Value};

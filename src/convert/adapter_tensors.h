@@ -21,8 +21,8 @@ struct AdapterPlan {
 
 // Plans the file. `weights` are the tensors of the adapter. `config` is the configuration of the
 // base model. Throws Error that names the tensor if the tensor is not half of a pair. Also throws
-// Error if the GGUF file of the base model does not contain the matrix, or changes W in another way
-// than by rows and columns.
+// Error if the GGUF file of the base model does not contain the matrix. The GGUF matrix must
+// consist of rows and columns of W; otherwise the function throws Error, too.
 AdapterPlan plan_adapter(const AdapterSettings& settings, const LanguageFamily& family,
                          const ModelConfig& config, Weights& weights);
 

@@ -12,9 +12,8 @@
 namespace billow::convert {
 
 // Adds dense_2.weight [inner][n_embd] and dense_3.weight [n_embd][inner] to `plan`, and writes
-// their sizes as keys. Does nothing if modules.json names no dense layer. Throws Error that names
-// the file if there are not exactly two layers, if a layer has a bias or an activation, or if a
-// shape differs.
+// their sizes as keys. Does nothing if modules.json names no dense layer. There must be two layers
+// of these shapes, without bias and activation. Otherwise throws Error that names the file.
 void add_dense_modules(const Sources& sources, std::string_view architecture, uint64_t n_embd,
                        std::vector<PlannedTensor>& plan, gguf::Writer& writer);
 

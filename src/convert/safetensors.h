@@ -27,8 +27,8 @@ uint64_t header_end(std::span<const std::byte> bytes, uint64_t file_bytes,
                     const std::string& origin);
 
 // Returns all tensors in file order. `bytes` are the first bytes of the file, at least header_end()
-// bytes. Like the format's own library, throws Error for gaps and overlaps between tensors, for a
-// header of more than 100 MB and for unknown types.
+// bytes. Throws Error for gaps or overlaps between tensors, for a header of more than 100 MB and
+// for unknown types. The format's own library has the same rules.
 std::vector<SafeTensor> parse_safetensors(std::span<const std::byte> bytes, uint64_t file_bytes,
                                           const std::string& origin);
 

@@ -1,8 +1,8 @@
 // Tracks one answer that llama-server writes. An answer consists of stretches: one request to
-// llama-server writes one stretch. The tracker decides which tokens a stretch continues, how many
-// tokens it may have before the context must grow or be compacted, and which text the client gets.
-// The decisions equal those of Billow's own engine. The class starts no process and opens no
-// connection. Not thread-safe.
+// llama-server writes one stretch. The tracker decides which tokens a stretch continues. It also
+// decides how many tokens fit before the context must grow or be compacted. It returns the text
+// that the client gets. The decisions equal those of Billow's own engine. The class starts no
+// process and opens no connection. Not thread-safe.
 //
 // The number of rows of a prompt's images is an estimate until llama-server reports it. If the
 // prompt is longer than its rung, the answer grows before its first token. Compactions keep the

@@ -1,9 +1,9 @@
 //! Chooses the parts of a grammar that become terminals. A lexer that takes the longest match must
 //! read the same texts as the grammar.
 //!
-//! A lexer ends a terminal if no terminal that may stand there can continue. This is wrong only in
-//! one case: one terminal ends, another (or the same) terminal could continue with the next
-//! character, and that character also begins what may follow the first terminal. Such a terminal is
+//! A lexer ends a terminal if no terminal at this place can continue. This is wrong only in one
+//! case. One terminal ends, and another (or the same) terminal could continue with the next
+//! character. That character also begins what may follow the first terminal. Such a terminal is
 //! opened: its parts become terminals. Single characters never continue, so the process ends. All
 //! sets are at least as large as the rules allow, so the result is safe. At worst, its terminals
 //! are shorter than necessary.
@@ -14,7 +14,7 @@ use super::automaton::Automaton;
 use super::char_set::CharSet;
 use super::parser::{Grammar, Node};
 
-/// Max rounds of opening, and max pairs of terminals that may stand in the same place.
+/// Max rounds of opening, and max pairs of terminals that may occur at the same place.
 const MAX_ROUNDS: usize = 100;
 const MAX_PAIRS: usize = 300_000;
 
@@ -486,7 +486,7 @@ impl Neighbours<'_> {
         }
     }
 
-    /// Returns the pairs of terminals that may stand in the same place. Includes each terminal with
+    /// Returns the pairs of terminals that may occur at the same place. Includes each terminal with
     /// itself.
     fn pairs(&self) -> Result<HashSet<(usize, usize)>, String> {
         let mut groups: Vec<Vec<usize>> = self.followers.iter().map(Terminals::list).collect();
