@@ -82,7 +82,7 @@ class Convert(ProgramTest):
         self.refused("convert", self.dir / "none", self.out, names=["there is no such folder"])
         self.refused("convert", "--outtype", "Q4_K_M", self.source, self.out, names=["Q4_K_M", "billow quantize"])
         (self.source / "tokenizer.json").unlink()
-        self.refused("convert", self.source, self.out, names=["no vocabulary is there", "tokenizer.json"])
+        self.refused("convert", self.source, self.out, names=["there is no vocabulary", "tokenizer.json"])
         write_checkpoint(self.source, "I32")
         self.refused("convert", self.source, self.out, names=["I32", "cannot be converted"])
         self.assertFalse(self.out.exists())
