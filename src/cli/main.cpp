@@ -1,4 +1,4 @@
-// The program: declares the commands and reports what they throw as one line.
+// The program. Declares the commands and reports their exceptions as one line.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -56,7 +56,7 @@ int run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::RuntimeError& ended) {
-    return ended.get_exit_code();  // a command that was interrupted, after its results
+    return ended.get_exit_code();  // e.g. an interrupted command that has printed its results
   } catch (const CLI::ParseError& error) {
     // Help and version are "errors" with status 0 to the library.
     return error.get_exit_code() == 0 ? app.exit(error) : (app.exit(error), 2);
@@ -67,7 +67,8 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  // A write beyond the limit of file sizes fails, and is an error with words, as a full disk is.
+  // If a write exceeds the file size limit, it fails with an error instead of a signal, as on a
+  // full disk.
   std::signal(SIGXFSZ, SIG_IGN);
   try {
     return run(argc, argv);

@@ -435,7 +435,7 @@ class Generate(ProgramTest):
         self.assertEqual(done.returncode, 0, errors)
         self.assertGreaterEqual(done.stdout.count(b"\n\n"), 9)
         cuts = [tuple(map(int, cut)) for cut in re.findall(
-            r"has (\d+) tokens, more than the (\d+) .* left out \((\d+) of (\d+)\), which leaves (\d+) tokens", errors)]
+            r"has (\d+) tokens, but at most (\d+) .* left out \((\d+) of (\d+)\), which leaves (\d+) tokens", errors)]
         self.assertTrue(cuts, errors)
         for before, limit, n_dropped, n_messages, after in cuts:
             self.assertGreater(before, limit)

@@ -84,7 +84,7 @@ class Plan(ProgramTest):
         nothing = self.plan("--prompt-tokens", 42, "--num-predict", 0)
         self.assertEqual((nothing["end"], nothing["generated_tokens"], nothing["transitions"]), ("done", 0, []))
 
-    def test_num_ctx_is_disregarded_unless_it_caps(self):
+    def test_num_ctx_is_ignored_unless_it_caps(self):
         plain = self.plan("--prompt-tokens", 42)
         ignored = self.plan("--prompt-tokens", 42, "--num-ctx", 512)
         self.assertTrue(ignored.pop("num_ctx_disregarded"))
@@ -93,7 +93,7 @@ class Plan(ProgramTest):
         capped = self.plan("--prompt-tokens", 42, "--num-ctx", 512, "--num-ctx-policy", "cap")
         self.assertEqual((capped["context"], capped["last_rung"], capped["max_context"]), (512, 512, 512))
         text = billow("plan", "--model", self.model, "--prompt-tokens", 42, "--num-ctx", 512).stdout.decode()
-        self.assertIn("512 is disregarded", text)
+        self.assertIn("512 is ignored", text)
 
     def test_other_rungs(self):
         out = self.plan("--prompt-tokens", 90, "--num-predict", 500, "--context-sizes", "100,300,900,5000")
