@@ -101,7 +101,8 @@ void show(const engine::Engine& engine, const GenerateOptions& options, const An
   if (!options.quiet) std::fputs(summary_text(answer, engine.memory().kv_max).c_str(), stderr);
 }
 
-// What a prompt may have: half of the context, or what an answer of limited length leaves of it.
+// Returns the max tokens of a prompt: half of the context, or more if the longest answer leaves
+// more.
 size_t longest_prompt(const GenerateSettings& settings) {
   const int64_t n_answer = settings.answer.sequence.max_new_tokens;
   const size_t half = context::longest_anchor(settings.top_rung);
@@ -109,17 +110,17 @@ size_t longest_prompt(const GenerateSettings& settings) {
   return std::max(half, settings.top_rung - static_cast<size_t>(n_answer));
 }
 
-// What context::fitting_messages has to know of a message.
+// Estimates the tokens of a message for context::fitting_messages.
 context::ChatMessage estimate(const Prompter& prompter, const Json& message) {
-  constexpr size_t kTokensAround = 4;  // that a template writes around a message, about
+  constexpr size_t kTokensAround = 4;  // that a template adds to a message, approximately
   const std::string role = message["role"];
   const size_t n_tokens = kTokensAround + prompter.plain(message["content"]).size();
   if (role == "system") return {context::ChatRole::kSystem, n_tokens};
   return {role == "user" ? context::ChatRole::kQuestion : context::ChatRole::kAnswer, n_tokens};
 }
 
-// The conversation as a prompt of at most `limit` tokens. Its oldest messages are left out where
-// that is necessary.
+// Returns the conversation as a prompt of at most `limit` tokens. If necessary, removes the oldest
+// messages. Throws Error if the system message and the last message alone do not fit.
 std::vector<int32_t> fitting_prompt(const Prompter& prompter, Json& messages, size_t limit) {
   std::vector<int32_t> prompt = prompter.chat(messages);
   const size_t n_whole = prompt.size();
@@ -138,25 +139,26 @@ std::vector<int32_t> fitting_prompt(const Prompter& prompter, Json& messages, si
   prompt = prompter.chat(kept);
   if (!fitting.fits) {
     throw Error(ErrorCode::kTooLarge,
-                fmt::format("the system message and the last one have {} tokens, more than the {} "
-                            "that a prompt may have here; shorten them or allow a larger context",
+                fmt::format("the system message and the last message have {} tokens, but the "
+                            "prompt may have at most {}; shorten them or allow a larger context",
                             prompt.size(), limit));
   }
   log::warn(
-      fmt::format("the conversation has {} tokens, more than the {} that leave room for an answer; "
-                  "its oldest messages are left out ({} of {}), which leaves {} tokens",
+      fmt::format("the conversation has {} tokens, but at most {} leave room for an answer; its "
+                  "oldest messages are left out ({} of {}), which leaves {} tokens",
                   n_whole, limit, messages.size() - kept.size(), messages.size(), prompt.size()));
   messages = std::move(kept);
   return prompt;
 }
 
-// The signal that ended it, or 0. Ctrl-C ends an answer; at the prompt, the program.
+// Chats until the input ends. Returns the signal that ended the chat, or 0. Ctrl-C during an answer
+// ends the answer; at the prompt it ends the program.
 int chat(engine::Engine& engine, const GenerateOptions& options, const GenerateSettings& settings) {
   const Prompter prompter(engine, options.raw, options.think);
   if (!prompter.has_template()) {
     throw Error(ErrorCode::kUnsupported,
                 options.model.model +
-                    ": has no chat template to chat with; use --prompt to let it continue a text");
+                    ": the model has no chat template; use --prompt to let it continue a text");
   }
   const bool terminal = ::isatty(STDIN_FILENO) != 0;
   if (terminal) print_now("Write a message and press Enter. /clear starts over, /bye ends.\n");
@@ -181,7 +183,7 @@ int chat(engine::Engine& engine, const GenerateOptions& options, const GenerateS
   return signal == SIGTERM ? signal : 0;
 }
 
-// The signal that ended it, or 0.
+// Runs the command. Returns the signal that ended it, or 0.
 int run(const GenerateOptions& options) {
   if (options.quiet) log::hide_info();
   const auto start = std::chrono::steady_clock::now();

@@ -67,9 +67,9 @@ CLI::App& add_client_command(CLI::App& app, const ClientCommand& command,
   CLI::App* added = app.add_subcommand(command.name, command.description);
   added->formatter(std::make_shared<UsageOf>(command.arguments));
   added->footer(footer(command.variables));
-  added->allow_extras();  // they are reported with the words of check_arguments
+  added->allow_extras();  // check_arguments reports them
   const auto words = std::make_shared<std::vector<std::string>>();
-  // Not a list of any length to the library, which would take "[a,b]" apart.
+  // A fixed count, because the library splits "[a,b]" in lists of any length.
   added->add_option("ARGUMENTS", *words)
       ->expected(kManyWords)
       ->allow_extra_args(false)
