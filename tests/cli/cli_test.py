@@ -38,7 +38,6 @@ class Commands(ProgramTest):
             self.assertIn(b"--", self.ok(command, "--help"))
 
     def test_usage_errors_have_status_2(self):
-        self.assertEqual(billow().returncode, 2)
         self.assertEqual(billow("generate").returncode, 2)
         self.assertEqual(billow("generate", "--model", self.model, "--frobnicate").returncode, 2)
 

@@ -51,7 +51,7 @@ class Management(ClientCase):
             self.assertEqual(self.ok("show", "m", f"--{field}"), printed)
         self.ok("show", "-v", "m")
         self.assertEqual(self.asked("/api/show")[-1], {"model": "m", "verbose": True})
-        self.refused("Error: only one of '--license', '--modelfile', '--parameters', '--system', or '--template' can be "
+        self.refused("billow: error: only one of '--license', '--modelfile', '--parameters', '--system', or '--template' can be "
                      "specified\n", "show", "m", "--license", "--system")
 
     def test_cp_rm_and_stop_report_what_they_did(self):
@@ -67,19 +67,19 @@ class Management(ClientCase):
     def test_errors_are_the_messages_of_the_server(self):
         missing = (404, {"error": "model 'x' not found"})
         self.answer(POST_api_copy=missing, DELETE_api_delete=missing, POST_api_generate=missing, POST_api_show=missing)
-        self.refused("Error: model 'x' not found\n", "cp", "x", "y")
-        self.refused("Error: model 'x' not found\n", "rm", "x", "y")
-        self.refused("Error: couldn't find model \"x\" to stop\n", "stop", "x")
-        self.refused("Error: model 'x' not found\n", "show", "x")
+        self.refused("billow: error: model 'x' not found\n", "cp", "x", "y")
+        self.refused("billow: error: model 'x' not found\n", "rm", "x", "y")
+        self.refused("billow: error: couldn't find model \"x\" to stop\n", "stop", "x")
+        self.refused("billow: error: model 'x' not found\n", "show", "x")
         self.answer(POST_api_generate=(500, {"error": "oh"}), GET_api_tags=(500, b"plain text"), GET_api_ps=(502, b""))
-        self.refused("Warning: unable to stop model 'x'\nError: model 'x' not found\n", "rm", "x")
-        self.refused("Error: oh\n", "stop", "x")
-        self.refused("Error: plain text\n", "list")
-        self.refused("Error: 502 Bad Gateway\n", "ps")
+        self.refused("Warning: unable to stop model 'x'\nbillow: error: model 'x' not found\n", "rm", "x")
+        self.refused("billow: error: oh\n", "stop", "x")
+        self.refused("billow: error: plain text\n", "list")
+        self.refused("billow: error: 502 Bad Gateway\n", "ps")
 
     def test_a_server_that_is_not_running(self):
         self.env["OLLAMA_HOST"] = "127.0.0.1:1"
-        words = "Error: could not connect to billow server, run 'billow serve' to start it\n"
+        words = "billow: error: could not connect to billow server, run 'billow serve' to start it\n"
         for command in (["list"], ["ps"], ["run", "m", "hi"], ["rm", "m"]):
             self.refused(words, *command)
         self.env["OLLAMA_HOST"] = "https://127.0.0.1:1"
@@ -91,12 +91,15 @@ class Management(ClientCase):
         self.assertEqual(self.ok("list"), "NAME    ID    SIZE    MODIFIED \n")
 
     def test_wrong_usage(self):
-        self.refused("Error: accepts 1 arg(s), received 0\n", "show")
-        self.refused("Error: accepts 2 arg(s), received 3\n", "cp", "a", "b", "c")
-        self.refused("Error: requires at least 1 arg(s), only received 0\n", "rm")
-        self.refused("Error: requires at least 1 arg(s), only received 0\n", "run")
-        self.refused("Error: unknown flag: --frob\n", "run", "--frob=1", "m")
-        self.refused("Error: unknown shorthand flag: 'x' in -x\n", "list", "-x")
+        def wrong(message, command, *arguments):
+            self.refused(f"billow: error: {message} See 'billow {command} --help'.\n", command, *arguments, status=2)
+
+        wrong("1 argument is needed, 0 given: billow show MODEL.", "show")
+        wrong("2 arguments are needed, 3 given: billow cp SOURCE DESTINATION.", "cp", "a", "b", "c")
+        wrong("at least 1 argument is needed, 0 given: billow rm MODEL [MODEL...].", "rm")
+        wrong("at least 1 argument is needed, 0 given: billow run MODEL [PROMPT...].", "run")
+        wrong("unknown option '--frob'; did you mean '--format'?", "run", "--frob=1", "m")
+        wrong("unknown option '-x'.", "list", "-x")
 
     def test_help_ends_with_the_environment_variables(self):
         for command in ("run", "create", "show", "list", "ps", "cp", "rm", "stop"):
@@ -192,12 +195,12 @@ class Create(ClientCase):
         (self.dir / "Modelfile").write_text("FROM base\n")
         for args, words in ((["a:b:c"], "invalid model name: a:b:c"), (["m", "-f", "none"], "none: there is no such Modelfile")):
             done = self.create(*args)
-            self.assertEqual((done.returncode, done.stderr.decode()), (1, f"Error: {words}\n"))
+            self.assertEqual((done.returncode, done.stderr.decode()), (1, f"billow: error: {words}\n"))
         self.assertEqual(self.server.asked, [])
         self.answer(POST_api_create=(400, {"error": "no good"}))
-        self.assertEqual(self.create("m").stderr, b"gathering model components\nError: 400 Bad Request: no good\n")
+        self.assertEqual(self.create("m").stderr, b"gathering model components\nbillow: error: 400 Bad Request: no good\n")
         self.answer(POST_api_create=[{"status": "parsing GGUF"}, {"error": "broken"}])
-        self.assertEqual(self.create("m").stderr, b"gathering model components\nparsing GGUF\nError: broken\n")
+        self.assertEqual(self.create("m").stderr, b"gathering model components\nparsing GGUF\nbillow: error: broken\n")
 
 
 class Run(ClientCase):
@@ -223,9 +226,9 @@ class Run(ClientCase):
             {"model": "m", "prompt": "x", "think": False}])
 
     def test_invalid_options(self):
-        self.refused('Error: invalid value for --think: "hard" (must be true, false, high, medium, low, or max)\n',
+        self.refused('billow: error: invalid value for --think: "hard" (must be true, false, high, medium, low, or max)\n',
                      "run", "m", "x", "--think=hard")
-        self.refused('Error: time: invalid duration "soon"\n', "run", "m", "x", "--keepalive", "soon")
+        self.refused('billow: error: time: invalid duration "soon"\n', "run", "m", "x", "--keepalive", "soon")
         self.assertEqual(billow("run", "m", "x", "--format", "xml", env=self.env).returncode, 1)
         self.assertEqual(self.server.asked, [])
 
@@ -246,7 +249,7 @@ class Run(ClientCase):
                     POST_api_embed={"embeddings": [[0.5, -0.25]]})
         self.assertEqual(self.ok("run", "e", "some text", "--dimensions", "2", "--truncate=false"), "[0.5,-0.25]\n")
         self.assertEqual(self.asked("/api/embed"), [{"model": "e", "input": "some text", "truncate": False, "dimensions": 2}])
-        self.refused("Error: embedding models require input text. Usage: billow run e \"your text here\"\n", "run", "e")
+        self.refused("billow: error: embedding models require input text. Usage: billow run e \"your text here\"\n", "run", "e")
 
     def test_warns_if_the_model_has_no_chat_template(self):
         self.answer(POST_api_show=SHOWN | {"template": ""})
@@ -267,11 +270,11 @@ class Run(ClientCase):
         self.answer(POST_api_show=(404, {"error": "model 'x:latest' not found"}),
                     POST_api_pull=[pulling, {"error": "pull model manifest: file does not exist"}])
         done = billow("run", "x", "hi", env=self.env)
-        self.assertTrue(done.stderr.decode().startswith("pulling manifest\nError: model 'x' not found, "), done.stderr)
+        self.assertTrue(done.stderr.decode().startswith("pulling manifest\nbillow: error: model 'x' not found, "), done.stderr)
         self.assertIn(b"billow create x", done.stderr)
         self.assertEqual((done.returncode, done.stderr.count(b"\n")), (1, 2))
         self.answer(POST_api_pull=[pulling, {"error": "max retries exceeded: why"}])
-        self.refused("pulling manifest\nError: max retries exceeded: why\n", "run", "x", "hi")
+        self.refused("pulling manifest\nbillow: error: max retries exceeded: why\n", "run", "x", "hi")
 
     def test_pulls_a_missing_model(self):
         shown = iter([(404, {"error": "model 'x:latest' not found"}), {"capabilities": ["completion"]}])
@@ -302,7 +305,7 @@ class Run(ClientCase):
         self.assertRegex(name, "^file/My-Model:[0-9a-f]{12}$")
         self.assertEqual(made, [{"model": name, "files": {"My Model.gguf": digest}}] * 2)
         self.assertEqual({body["model"] for body in self.asked("/api/generate")}, {name})
-        self.refused("Error: ./none.gguf: there is no such file or folder\n", "run", "./none.gguf", "hi")
+        self.refused("billow: error: ./none.gguf: there is no such file or folder\n", "run", "./none.gguf", "hi")
 
     def test_transfers_show_their_steps(self):
         layer = {"status": "pulling 0123456789ab", "digest": "sha256:01", "total": 100}
@@ -310,8 +313,8 @@ class Run(ClientCase):
         self.answer(POST_api_pull=steps, POST_api_push=[{"status": "retrieving manifest"}, {"error": "no: 403"}])
         done = billow("pull", "m", env=self.env)
         self.assertEqual((done.returncode, done.stderr.decode()), (0, "pulling manifest\npulling 0123456789ab: 100%\nsuccess\n"))
-        self.refused("retrieving manifest\nError: no: 403\n", "push", "me/m")
-        self.refused("Error: invalid model name: a b\n", "pull", "a b")
+        self.refused("retrieving manifest\nbillow: error: no: 403\n", "push", "me/m")
+        self.refused("billow: error: invalid model name: a b\n", "pull", "a b")
         self.assertEqual((self.asked("/api/pull"), self.asked("/api/push")), ([{"model": "m"}], [{"model": "me/m"}]))
 
     def test_progress_bars_are_not_wider_than_the_terminal(self):
@@ -335,13 +338,13 @@ class Run(ClientCase):
 
     def test_errors_before_and_during_an_answer(self):
         self.answer(POST_api_generate=(500, {"error": "oh no"}))
-        self.refused("Error: 500 Internal Server Error: oh no\n", "run", "m", "x")
+        self.refused("billow: error: 500 Internal Server billow: error: oh no\n", "run", "m", "x")
         self.answer(POST_api_generate=[{"response": "Hel"}, {"error": "runner died"}])
-        self.refused("Error: runner died\n", "run", "m", "x", out="Hel")
+        self.refused("billow: error: runner died\n", "run", "m", "x", out="Hel")
         self.answer(POST_api_generate=[{"response": "Hel"}, "cut"])
         done = billow("run", "m", "x", env=self.env)
         self.assertEqual((done.returncode, done.stdout), (1, b"Hel"), done.stderr)
-        self.assertTrue(done.stderr.startswith(b"Error: "), done.stderr)
+        self.assertTrue(done.stderr.startswith(b"billow: error: "), done.stderr)
 
     def test_ctrl_c_ends_it_without_an_error(self):
         self.answer(POST_api_generate=[{"response": "Hel"}, 20.0])

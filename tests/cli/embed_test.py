@@ -65,7 +65,7 @@ class EmbedTest(ClientCase):
         """Runs the command and returns its one line on standard error."""
         message = self.embed(*args, status=status, **kwargs).stderr.decode()
         self.assertEqual(message.count("\n"), 1, message)
-        self.assertTrue(message.startswith("Error: "), message)
+        self.assertTrue(message.startswith("billow: error: "), message)
         return message
 
     def rows(self, text):
@@ -225,7 +225,7 @@ class Failures(EmbedTest):
     def test_names_the_row_of_an_invalid_text(self):
         path, out = self.file("in.txt", "a 0\nb 1\nc bad\nd 3\n"), self.dir / "v.npy"
         self.assertEqual(self.error("--in", path, "--out", out, "--batch", 1, "--jobs", 1, status=65),
-                         f"Error: {path}: row 2: the input has no tokens\n")
+                         f"billow: error: {path}: row 2: the input has no tokens\n")
         self.assertFalse(out.exists())
         self.assertIn("row 1: it has no text \"text\"",
                       self.error("--in", self.file("in.jsonl", '{"text":"a"}\n{}\n'), status=65))
@@ -260,7 +260,7 @@ class Failures(EmbedTest):
 
     def test_a_missing_model_is_not_temporary(self):
         self.server.answers["POST /v1/embeddings"] = (404, {"error": {"message": 'model "m" not found'}})
-        self.assertEqual(self.error("a", status=1), 'Error: model "m" not found\n')
+        self.assertEqual(self.error("a", status=1), 'billow: error: model "m" not found\n')
 
     def test_checks_arguments_before_the_first_request(self):
         for args, words in ((["--in", "x", "text"], "not both"), (["--rows", "1:2"], "--rows needs --in"),

@@ -22,6 +22,7 @@
 #include "cli/client/vector_file.h"
 #include "cli/client/vector_recipe.h"
 #include "cli/command.h"
+#include "cli/program.h"
 #include "cli/console.h"
 #include "cli/interrupt.h"
 #include "metrics/request_id.h"
@@ -263,8 +264,7 @@ void run_and_report(const Options& options, const std::vector<std::string>& word
     status = kTryAgain;
     text = error.what();
   }
-  std::fflush(stdout);
-  std::fprintf(stderr, "Error: %s\n", text.c_str());
+  report_error(text);
   end_with(status);
 }
 
