@@ -70,7 +70,7 @@ export const RICH = `Here is a short answer with **what people use**.
 
 | option | default | what it does |
 |---|---:|---|
-| \`--parallel\` | 8 | requests that run at once |
+| \`--parallel\` | 8 | requests that run in parallel |
 | \`--keep-alive\` | 5m | how long a model stays |
 
 \`\`\`python
@@ -84,7 +84,7 @@ def greet(name: str) -> str:
 
 $$E = mc^2$$
 
-> Quotes stand apart, and [links](https://example.org/) open in a tab of their own.
+> Quotes stand apart, and [links](https://example.org/) open in a new tab.
 
 - [x] done
 - [ ] not yet

@@ -77,9 +77,9 @@ class App {
 
   async start(): Promise<void> {
     addEventListener('hashchange', () => (this.way = readWay()));
-    this.#store = await openStore('billow', () => this.tell(say.errors.otherTab, 0));
+    this.#store = await openStore('billow', () => this.notify(say.errors.otherTab, 0));
     this.isLasting = this.#store.isLasting;
-    if (!this.isLasting) this.tell(say.errors.storageOff, 0);
+    if (!this.isLasting) this.notify(say.errors.storageOff, 0);
     if ('BroadcastChannel' in globalThis) {
       this.#others = new BroadcastChannel('billow-chats');
       this.#others.onmessage = () => void this.#reload();
@@ -109,7 +109,7 @@ class App {
   }
 
   // Shows a line at the top; `ms` 0: until the next line.
-  tell(text: string, ms = 6000): void {
+  notify(text: string, ms = 6000): void {
     this.notice = text;
     clearTimeout(this.#noticeTimer);
     if (ms > 0) this.#noticeTimer = window.setTimeout(() => (this.notice = ''), ms);
@@ -119,7 +119,7 @@ class App {
   };
   fail(error: unknown): void {
     if (error instanceof Failure && error.status === 0) return this.serverGone();
-    this.tell(error instanceof StorageFull ? say.errors.storageFull : messageOf(error), 10_000);
+    this.notify(error instanceof StorageFull ? say.errors.storageFull : messageOf(error), 10_000);
   }
 
   // The server does not respond: retries with growing intervals until it does.
@@ -131,7 +131,7 @@ class App {
       try {
         await json('GET', '/api/version');
         this.isUp = true;
-        this.tell(say.errors.back, 3000);
+        this.notify(say.errors.back, 3000);
         await this.refreshModels();
       } catch {
         this.#down = Math.min(this.#down + 1, 5);
@@ -185,7 +185,7 @@ class App {
       this.#store = new OverlayStore(this.#store);
       await this.#store.put(chats, messages);
       this.isLasting = false;
-      this.tell(say.errors.storageFull, 0);
+      this.notify(say.errors.storageFull, 0);
     }
     for (const chat of chats) this.chats = [chat, ...this.chats.filter((other) => other.id !== chat.id)];
     this.chats = [...this.chats].sort((a, b) => Number(b.pinned) - Number(a.pinned) || b.updated - a.updated);
@@ -242,7 +242,7 @@ class App {
       ...(group ? { group } : {}),
     }));
     const first = made[0];
-    if (!first) return this.tell(say.errors.noModel);
+    if (!first) return this.notify(say.errors.noModel);
     const next: Chat = { ...chat, leaf: first.id, updated: now };
     if (this.treeOf !== chat.id) await this.open(chat.id);
     const path = pathTo(treeOf([...this.tree.values(), ...before]), parent);
@@ -250,7 +250,7 @@ class App {
     try {
       bodies = chat.models.map((model) => bodyOf(next, model, path));
     } catch (error) {
-      return this.tell(say.params.wrongJson(messageOf(error)), 0);
+      return this.notify(say.params.wrongJson(messageOf(error)), 0);
     }
     await this.put([next], [...before, ...made]);
     if (this.way.id !== chat.id) this.go(`/chat/${chat.id}`);
