@@ -88,7 +88,7 @@ void ModelOptions::declare_without_context(CLI::App& command) {
       ->group(kGroup);
   command
       .add_option("--draft-max", max_draft,
-                  "Max tokens to guess at the same time from earlier text; answers stay the same, "
+                  "Max tokens to guess per pass from earlier text; answers stay the same, "
                   "but repetitive answers come sooner. 0: do not guess")
       ->check(CLI::Range(size_t{0}, kMaxDraft))
       ->capture_default_str()

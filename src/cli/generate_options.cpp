@@ -233,7 +233,7 @@ context::OverflowPolicy GenerateOptions::policy() const {
   if (token_limit() == context::kFillContext) {
     if (given("--overflow-policy") && overflow_policy != "stop") {
       refuse("--max-tokens -2 stops when the context is full, --overflow-policy " +
-             overflow_policy + " goes on then; leave one of them out");
+             overflow_policy + " continues then; leave one of them out");
     }
     return context::OverflowPolicy::kStop;
   }

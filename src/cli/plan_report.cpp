@@ -111,7 +111,7 @@ std::string course_text(const Forecast& run) {
         fmt::format("          no compaction: the prompt is more than half of the context of {}\n",
                     run.last_rung());
   }
-  if (!run.n_generated) return out + "          goes on until the model ends its answer\n";
+  if (!run.n_generated) return out + "          continues until the model ends its answer\n";
   return out + fmt::format("          {} after {} generated tokens, on rung {}\n",
                            run.plan.context_full ? "ends with a full context" : "is done",
                            *run.n_generated, run.last_rung());

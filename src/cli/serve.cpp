@@ -500,10 +500,9 @@ void declare_models(CLI::App& command, ServeOptions& options) {
                   "chunks; 0: no limit; default: 100 (BILLOW_MAX_PASS_TIME)")
       ->check(CLI::Range(uint64_t{0}, uint64_t{kLongestPassTime}));
   command
-      .add_option(
-          "--draft-max", options.max_draft,
-          "Max tokens to guess at the same time from earlier text; answers stay the same, but "
-          "repetitive answers come sooner; 0: do not guess; default: 32 (BILLOW_DRAFT_MAX)")
+      .add_option("--draft-max", options.max_draft,
+                  "Max tokens to guess per pass from earlier text; answers stay the same, but "
+                  "repetitive answers come sooner; 0: do not guess; default: 32 (BILLOW_DRAFT_MAX)")
       ->check(CLI::Range(uint64_t{0}, uint64_t{kMaxDraft}));
   command
       .add_option(

@@ -18,23 +18,23 @@ std::string printed(const AnswerStyle& style, std::initializer_list<Json> object
   return out;
 }
 
-Json thought(const char* text) { return {{"message", {{"content", ""}, {"thinking", text}}}}; }
-Json said(const char* text) { return {{"message", {{"content", text}}}}; }
+Json thinking(const char* text) { return {{"message", {{"content", ""}, {"thinking", text}}}}; }
+Json content(const char* text) { return {{"message", {{"content", text}}}}; }
 
 TEST(AnswerPrinter, SeparatesThinkingFromTheAnswer) {
-  EXPECT_EQ(printed({}, {thought("Hm"), thought("."), said("Yes"), said("!")}),
+  EXPECT_EQ(printed({}, {thinking("Hm"), thinking("."), content("Yes"), content("!")}),
             "Thinking...\nHm.\n...done thinking.\n\nYes!");
-  EXPECT_EQ(printed({}, {thought("Hm\n"), said("Yes")}),
+  EXPECT_EQ(printed({}, {thinking("Hm\n"), content("Yes")}),
             "Thinking...\nHm\n...done thinking.\n\nYes");
-  EXPECT_EQ(printed({.hides_thinking = true}, {thought("Hm"), said("Yes")}), "Yes");
+  EXPECT_EQ(printed({.hides_thinking = true}, {thinking("Hm"), content("Yes")}), "Yes");
   EXPECT_EQ(printed({}, {{{"response", "a"}}, {{"response", ""}, {"thinking", "b"}}}),
             "aThinking...\nb");
 }
 
 TEST(AnswerPrinter, ResetsTheColourAtTheEnd) {
-  const std::string out = printed({.colours = true}, {thought("Hm")});
+  const std::string out = printed({.colours = true}, {thinking("Hm")});
   EXPECT_TRUE(out.ends_with("\033[0m")) << out;
-  EXPECT_EQ(printed({.colours = true}, {said("Yes")}), "Yes");
+  EXPECT_EQ(printed({.colours = true}, {content("Yes")}), "Yes");
 }
 
 TEST(AnswerPrinter, ReportsCalledFunctions) {
