@@ -164,7 +164,7 @@ Json plan_json(const PlanOptions& options, const arch::ModelInfo& model, const F
               {"parallel", memory.n_parallel},
               {"context", run.size.context},
               {"answer_tokens_reserved", run.size.n_answer},
-              {"num_ctx_disregarded", options.num_ctx > 0 && !options.caps()},
+              {"num_ctx_ignored", options.num_ctx > 0 && !options.caps()},
               {"first_rung", run.plan.first_rung},
               {"last_rung", run.last_rung()},
               {"transitions", transitions_json(run)},

@@ -350,7 +350,7 @@ void add_runner(CLI::App& app) {
   command->add_option("--llama-server", options->llama_server,
                       "Path of llama.cpp's llama-server; default: search PATH");
   command
-      ->add_option("--llama-patience", options->llama_timeout,
+      ->add_option("--llama-timeout", options->llama_timeout,
                    "Timeout in seconds: a llama-server that does not answer for this long is ended")
       ->check(CLI::Range(1, 3600))
       ->capture_default_str();

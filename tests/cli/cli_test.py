@@ -52,7 +52,7 @@ class Commands(ProgramTest):
             self.assertGreater(out[field], 0)
         self.assertEqual(out["memory"]["file_bytes"], os.path.getsize(self.model))
         self.assertGreaterEqual(out["memory"]["packed_bytes"], 0)
-        for field in ("kv_reserved_bytes", "kv_most_bytes", "scratch_bytes"):
+        for field in ("kv_reserved_bytes", "kv_max_bytes", "scratch_bytes"):
             self.assertGreater(out["memory"][field], 0, field)
         for token, entry in zip(out["tokens"], out["logprobs"]):
             self.assertEqual(entry["token"], token)

@@ -238,7 +238,7 @@ class Failures(EmbedTest):
         path, out = self.lines(3), self.dir / "v.npy"
         self.server.answers["POST /v1/embeddings"] = (503, {"error": {"message": "server busy"}})
         self.assertIn("503 Service Unavailable: server busy",
-                      self.error("--in", path, "--out", out, "--patience", 0, status=75))
+                      self.error("--in", path, "--out", out, "--timeout", 0, status=75))
         self.server.answers["POST /v1/embeddings"] = (500, {"error": {"message": "crashed"}})
         self.error("--in", path, "--out", out, status=75)
         self.server.answers["POST /v1/embeddings"] = (200, b"no json")
@@ -255,7 +255,7 @@ class Failures(EmbedTest):
             return answers.pop() if answers else embedded(body)
 
         self.server.answers["POST /v1/embeddings"] = busy
-        self.assertEqual(len(self.rows(self.embed("a", "--patience", 20).stdout)), 1)
+        self.assertEqual(len(self.rows(self.embed("a", "--timeout", 20).stdout)), 1)
         self.assertEqual(len(self.requests()), 3)
 
     def test_a_missing_model_is_not_temporary(self):

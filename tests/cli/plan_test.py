@@ -87,8 +87,8 @@ class Plan(ProgramTest):
     def test_num_ctx_is_ignored_unless_it_caps(self):
         plain = self.plan("--prompt-tokens", 42)
         ignored = self.plan("--prompt-tokens", 42, "--num-ctx", 512)
-        self.assertTrue(ignored.pop("num_ctx_disregarded"))
-        self.assertFalse(plain.pop("num_ctx_disregarded"))
+        self.assertTrue(ignored.pop("num_ctx_ignored"))
+        self.assertFalse(plain.pop("num_ctx_ignored"))
         self.assertEqual(ignored, plain)
         capped = self.plan("--prompt-tokens", 42, "--num-ctx", 512, "--num-ctx-policy", "cap")
         self.assertEqual((capped["context"], capped["last_rung"], capped["max_context"]), (512, 512, 512))
@@ -135,8 +135,8 @@ class Plan(ProgramTest):
             self.assertEqual(plan["generated_tokens"], run["eval_count"])
             self.assertEqual(plan["memory"]["packed_bytes"], run["memory"]["packed_bytes"])
             self.assertEqual(plan["memory"]["packed_bytes"] + plan["memory"]["mapped_bytes"], run["memory"]["weights_bytes"])
-            self.assertLessEqual(run["memory"]["kv_most_bytes"], plan["memory"]["rungs"][-1]["kv_bytes"])
-            self.assertGreater(run["memory"]["kv_most_bytes"], plan["memory"]["rungs"][0]["kv_bytes"] // 2)
+            self.assertLessEqual(run["memory"]["kv_max_bytes"], plan["memory"]["rungs"][-1]["kv_bytes"])
+            self.assertGreater(run["memory"]["kv_max_bytes"], plan["memory"]["rungs"][0]["kv_bytes"] // 2)
             self.assertLessEqual(run["memory"]["scratch_bytes"], plan["memory"]["scratch_bytes_max"])
 
     def test_errors_name_invalid_values(self):

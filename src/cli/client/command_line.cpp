@@ -48,8 +48,7 @@ void check_arguments(const ClientCommand& command, const CLI::App& app, size_t n
   for (const std::string& extra : app.remaining()) {
     if (extra == "--") continue;
     const std::string option = extra.substr(0, extra.find('='));
-    throw UsageError("unknown option '" + option + "'" +
-                     did_you_mean(option, option_names(app)));
+    throw UsageError("unknown option '" + option + "'" + did_you_mean(option, option_names(app)));
   }
   if (command.min == command.max && n != command.min) {
     throw UsageError(fmt::format("{} argument{} needed, {} given: billow {} {}", command.min,

@@ -35,8 +35,8 @@ struct ClientCommand {
 };
 
 // Declares the command and returns it, so that options can be added. `run` receives the arguments
-// that are not options. Exceptions of `run` become "billow: error: ..." on standard error and exit status
-// 1.
+// that are not options. Exceptions of `run` become "billow: error: ..." on standard error and exit
+// status 1.
 CLI::App& add_client_command(CLI::App& app, const ClientCommand& command,
                              std::function<void(const std::vector<std::string>&)> run);
 

@@ -22,9 +22,9 @@
 #include "cli/client/vector_file.h"
 #include "cli/client/vector_recipe.h"
 #include "cli/command.h"
-#include "cli/program.h"
 #include "cli/console.h"
 #include "cli/interrupt.h"
+#include "cli/program.h"
 #include "metrics/request_id.h"
 #include "store/folder.h"
 
@@ -296,7 +296,7 @@ void add_embed(CLI::App& app) {
                      "Where to cut a text that is too long: right (default) or left; none: fail");
   command.add_option("--batch", options->batch, "Texts per request (32)");
   command.add_option("--jobs", options->work.n_jobs, "Requests in flight (4)");
-  command.add_option("--patience", options->timeout_s,
+  command.add_option("--timeout", options->timeout_s,
                      "Seconds of retries while the server is busy (10)");
 }
 
