@@ -274,11 +274,17 @@ CreatePlan plan_create(const store::Modelfile& modelfile, const std::string& fol
     }
     add_files(plan.adapters, std::move(files));
   }
-  plan.draft_files = files_of(std::string(modelfile.last(InstructionKind::kDraft)), "DRAFT");
-  for (const LocalFile& draft : plan.draft_files) {
-    if (std::ranges::find(plan.files, draft.path, &LocalFile::path) == plan.files.end()) continue;
+  // A word that is not a path can be the name of a stored model, as in FROM.
+  const std::string draft(modelfile.last(InstructionKind::kDraft));
+  if (!draft.empty() && !looks_like_path(draft) && files_at(expanded_path(draft, folder)).empty()) {
+    request["draft"] = draft;
+  } else {
+    plan.draft_files = files_of(draft, "DRAFT");
+  }
+  for (const LocalFile& file : plan.draft_files) {
+    if (std::ranges::find(plan.files, file.path, &LocalFile::path) == plan.files.end()) continue;
     throw Error(ErrorCode::kInvalidInput,
-                "DRAFT must not reference the same local path as FROM: " + draft.path);
+                "DRAFT must not reference the same local path as FROM: " + file.path);
   }
   add_texts(request, modelfile);
   const Json parameters = store::parameters_from_text(modelfile.parameters(), warn);

@@ -129,6 +129,11 @@ TEST_F(CreatePlanTest, ListsFilesByTheirNames) {
   EXPECT_EQ(made.request, "{}");
 }
 
+TEST_F(CreatePlanTest, ADraftIsAFileOrTheNameOfAModel) {
+  EXPECT_EQ(plan("FROM base\nDRAFT small:1b\n").request, R"({"from":"base","draft":"small:1b"})");
+  EXPECT_THROW(plan("FROM base\nDRAFT ./none.gguf\n"), Error);
+}
+
 TEST_F(CreatePlanTest, AddsTheOtherFilesOfASplit) {
   for (const char* name :
        {"m-00001-of-00003.gguf", "m-00002-of-00003.gguf", "m-00003-of-00003.gguf",
