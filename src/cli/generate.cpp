@@ -5,10 +5,12 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <iostream>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -17,6 +19,8 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/utf8.h"
+#include "cli/client/interrupt_watch.h"
+#include "cli/client/line_editor.h"
 #include "cli/command.h"
 #include "cli/console.h"
 #include "cli/generate_options.h"
@@ -152,7 +156,7 @@ std::vector<int32_t> fitting_prompt(const Prompter& prompter, Json& messages, si
 }
 
 // Chats until the input ends. Returns the signal that ended the chat, or 0. Ctrl-C during an answer
-// ends the answer; at the prompt it ends the program.
+// ends the answer; on a terminal, it clears the line that is edited.
 int chat(engine::Engine& engine, const GenerateOptions& options, const GenerateSettings& settings) {
   const Prompter prompter(engine, options.raw, options.think);
   if (!prompter.has_template()) {
@@ -160,26 +164,36 @@ int chat(engine::Engine& engine, const GenerateOptions& options, const GenerateS
                 options.model.model +
                     ": the model has no chat template; use --prompt to let it continue a text");
   }
-  const bool terminal = ::isatty(STDIN_FILENO) != 0;
+  const bool terminal = ::isatty(STDIN_FILENO) != 0 && ::isatty(STDOUT_FILENO) != 0;
+  const std::unique_ptr<LineEditor> editor =
+      terminal ? session_line_editor() : std::make_unique<PlainLineEditor>(std::cin);
   if (terminal) print_now("Write a message and press Enter. /clear starts over, /bye ends.\n");
   Json messages = conversation_start(options.system);
   int signal = 0;
-  for (std::string line; signal != SIGTERM;) {
-    if (terminal) print_now(">>> ");
-    if (!std::getline(std::cin, line) || line == "/bye") break;
+  while (signal != SIGTERM) {
+    const TypedLine typed = editor->read(false);
+    const std::string& line = typed.text;
+    if (typed.kind == TypedLine::Kind::kEnd || line == "/bye") break;
+    if (typed.kind == TypedLine::Kind::kInterrupt) {
+      if (line.empty()) print_now("Use Ctrl + d or /bye to exit.\n");
+      continue;
+    }
     if (line == "/clear") messages = conversation_start(options.system);
+    if (!line.empty()) editor->add_to_history(line);
     if (line.empty() || line == "/clear") continue;
     messages.push_back({{"role", "user"}, {"content", utf8::sanitized(line)}});
     const std::vector<int32_t> prompt =
         fitting_prompt(prompter, messages, longest_prompt(settings));
     Console console({.progress = !options.quiet});
+    std::optional<InterruptWatch> watch;
+    if (terminal) watch.emplace([] { Interrupt::record(SIGINT); });
     const Answer answer = write_answer(engine, prompt, settings.answer, console, nullptr);
+    watch.reset();
     if (!answer.error.empty()) log::warn(answer.error);
     signal = answer.signal;
     messages.push_back({{"role", "assistant"}, {"content", answer.text}});
     print_now("\n\n");
   }
-  if (terminal) print_now("\n");
   return signal == SIGTERM ? signal : 0;
 }
 

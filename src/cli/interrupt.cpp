@@ -36,4 +36,6 @@ Interrupt::~Interrupt() {
 
 int Interrupt::signal() const noexcept { return g_signal; }
 
+void Interrupt::record(int signal) noexcept { g_signal = signal; }
+
 }  // namespace billow::cli

@@ -18,6 +18,8 @@ class Interrupt {
 
   // Returns the recorded signal, or 0.
   int signal() const noexcept;
+  // Records a signal, for example for a key that is not turned into a signal. Any thread.
+  static void record(int signal) noexcept;
 
  private:
   struct sigaction on_interrupt_{};

@@ -3,15 +3,18 @@ import csv
 import fcntl
 import json
 import os
+import pathlib
 import pty
 import re
 import signal
 import struct
 import subprocess
+import tempfile
 import termios
 import time
 
 from program import ARGS, ProgramTest, billow, main
+from terminal import Job
 
 # The default prompt.
 TASK = "Write a Tic Tac Toe game in Python that two people can play in a terminal."
@@ -443,6 +446,27 @@ class Generate(ProgramTest):
             self.assertTrue(0 < n_dropped < n_messages)
         self.assertGreaterEqual(len(text_events(errors)), 9)
         self.assertNotIn("Summary", errors)
+
+    def test_a_chat_on_a_terminal_has_the_editor_of_a_session(self):
+        with tempfile.TemporaryDirectory() as home:
+            job = Job({"HOME": home}, "generate", "--model", str(self.model), "--chat", "--ignore-eos", "--max-tokens", "-1", "--quiet")
+            self.addCleanup(job.close)
+            job.wait_for(">>> ")
+            job.send("hexllo\x1b[D\x1b[D\x1b[D\x7f\r")  # three to the left, then backspace: hello
+            job.wait_for("hello")
+            n_shown = len(job.shown)
+            job.until(lambda: len(job.shown) > n_shown + 40, "an answer")
+            job.send("\x03")
+            job.wait_for(">>> ")
+            job.send("\x03")
+            job.wait_for("Use Ctrl + d or /bye to exit.")
+            job.wait_for(">>> ")
+            job.send("\x1b[A")  # the last message again
+            job.wait_for("hello")
+            job.send("\x15/bye\r")
+            self.assertEqual(job.wait(), 0)
+            self.assertTrue(job.has_own_modes())
+            self.assertEqual(pathlib.Path(home, ".ollama/history").read_text(), "hello\n")
 
     def test_a_signal_ends_an_answer_of_a_chat_but_not_the_chat(self):
         process = self.start("--chat")

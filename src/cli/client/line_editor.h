@@ -47,6 +47,10 @@ class PlainLineEditor : public LineEditor {
 // stored.
 std::unique_ptr<LineEditor> terminal_line_editor(const std::string& history_path);
 
+// Returns the editor of a session: a terminal_line_editor() with the user's history, which
+// OLLAMA_NOHISTORY turns off, or a PlainLineEditor if TERM is "dumb" or not set.
+std::unique_ptr<LineEditor> session_line_editor();
+
 // The last entries, stored in a file with one line per entry. The file has U+2028 for a line break
 // in an entry, so that Ollama, which uses the same file, sees one line, too.
 class LineHistory {

@@ -3,12 +3,10 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
-#include <cstdlib>
 #include <iostream>
 #include <iterator>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/error.h"
@@ -110,24 +108,10 @@ void generate(ApiClient& client, const std::string& model, const Options& option
   if (answer.interrupted) end_with(exit_status_of(SIGINT));
 }
 
-std::string history_path() {
-  const char* home = std::getenv("HOME");
-  return home == nullptr || *home == '\0' ? "" : std::string(home) + "/.ollama/history";
-}
-
-std::unique_ptr<LineEditor> line_editor() {
-  const char* terminal = std::getenv("TERM");
-  if (terminal == nullptr || std::string_view(terminal) == "dumb") {
-    return std::make_unique<PlainLineEditor>(std::cin);
-  }
-  const bool keeps = !client_environment().no_history;
-  return terminal_line_editor(keeps ? history_path() : "");
-}
-
 void chat(ApiClient& client, const std::string& model, const Options& options,
           const Json& show_reply) {
   // The editor comes first, so that it receives text that is typed while the model is loading.
-  const std::unique_ptr<LineEditor> editor = line_editor();
+  const std::unique_ptr<LineEditor> editor = session_line_editor();
   load_model(client, model, options.session);
   print_now(opening_text(show_reply));
   Session session(model, options.session, model_facts(show_reply));

@@ -5,12 +5,16 @@
 
 #include <cerrno>
 #include <chrono>
+#include <cstdlib>
 #include <deque>
+#include <iostream>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 
+#include "cli/client/command_line.h"
 #include "cli/client/edited_line.h"
 #include "cli/client/interrupt_watch.h"
 #include "cli/client/key_decoder.h"
@@ -197,6 +201,15 @@ TypedLine TerminalLineEditor::finished(TypedLine::Kind kind) {
 
 std::unique_ptr<LineEditor> terminal_line_editor(const std::string& history_path) {
   return std::make_unique<TerminalLineEditor>(history_path);
+}
+
+std::unique_ptr<LineEditor> session_line_editor() {
+  const char* terminal = std::getenv("TERM");
+  if (terminal == nullptr || std::string_view(terminal) == "dumb")
+    return std::make_unique<PlainLineEditor>(std::cin);
+  const char* home = std::getenv("HOME");
+  const bool keeps = home != nullptr && *home != '\0' && !client_environment().no_history;
+  return terminal_line_editor(keeps ? std::string(home) + "/.ollama/history" : "");
 }
 
 }  // namespace billow::cli
