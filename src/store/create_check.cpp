@@ -61,6 +61,12 @@ void check_quantize(const CreateRequest& request, const CreateHooks& hooks) {
 
 }  // namespace
 
+Error with_name_of_file(const Error& error, const std::string& path, const std::string& name) {
+  std::string why = error.what();
+  if (why.starts_with(path)) why = name + why.substr(path.size());
+  return Error(error.code(), why);
+}
+
 bool is_safetensors(const NamedBlob& blob) { return blob.path.ends_with(".safetensors"); }
 
 bool is_converted(const CreateRequest& request) {

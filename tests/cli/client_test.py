@@ -98,6 +98,7 @@ class Management(ClientCase):
         wrong("2 arguments are needed, 3 given: billow cp SOURCE DESTINATION.", "cp", "a", "b", "c")
         wrong("at least 1 argument is needed, 0 given: billow rm MODEL [MODEL...].", "rm")
         wrong("at least 1 argument is needed, 0 given: billow run MODEL [PROMPT...].", "run")
+        wrong("at most 1 argument is allowed, 2 given: billow list [PREFIX].", "list", "a", "b")
         wrong("unknown option '--frob'; did you mean '--format'?", "run", "--frob=1", "m")
         wrong("unknown option '-x'.", "list", "-x")
 

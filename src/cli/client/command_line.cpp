@@ -55,6 +55,11 @@ void check_arguments(const ClientCommand& command, const CLI::App& app, size_t n
                                  command.min == 1 ? " is" : "s are", n, command.name,
                                  command.arguments));
   }
+  if (n > command.max) {
+    throw UsageError(fmt::format("at most {} argument{} allowed, {} given: billow {} {}",
+                                 command.max, command.max == 1 ? " is" : "s are", n, command.name,
+                                 command.arguments));
+  }
   if (n < command.min) {
     throw UsageError(fmt::format("at least {} argument{} needed, {} given: billow {} {}",
                                  command.min, command.min == 1 ? " is" : "s are", n, command.name,

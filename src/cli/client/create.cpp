@@ -29,6 +29,7 @@
 #include "cli/interrupt.h"
 #include "store/digest.h"
 #include "store/folder.h"
+#include "store/gguf_facts.h"
 #include "store/name.h"
 
 namespace billow::cli {
@@ -55,6 +56,12 @@ Source read_source(const std::string& file) {
     return {{std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()}, "."};
   }
   const std::string path = file.empty() ? kDefaultFile : expanded_path(file, ".");
+  const bool exists = store::file_status(path).has_value() && !store::is_folder(path);
+  if (exists && store::begins_as_gguf(path)) {
+    throw Error(ErrorCode::kInvalidInput, path + " is a model, not a Modelfile; write 'FROM " +
+                                              path + "' in a Modelfile, or try 'billow run " +
+                                              path + "'");
+  }
   if (const auto content = store::read_file(path, kMaxModelfileBytes)) {
     const std::string folder = std::filesystem::path(path).parent_path().string();
     return {content->bytes, folder.empty() ? "." : folder};

@@ -87,7 +87,9 @@ std::vector<LocalFile> matches(const fs::path& folder, const Pattern& pattern) {
 void check_inside(const fs::path& folder, const LocalFile& file) {
   const fs::path inside = fs::canonical(file.path).lexically_relative(fs::canonical(folder));
   if (inside.empty() || *inside.begin() == "..") {
-    throw Error(ErrorCode::kInvalidInput, "insecure path: " + file.path);
+    throw Error(ErrorCode::kInvalidInput, "insecure path: " + file.path +
+                                              " is a link out of the folder; name its target in "
+                                              "a Modelfile, or copy the file");
   }
 }
 

@@ -80,7 +80,9 @@ TEST_F(CreatePlanTest, RejectsLinksOutOfTheFolder) {
     model_files(folder_.string());
     FAIL();
   } catch (const Error& error) {
-    EXPECT_EQ(error.what(), "insecure path: " + (folder_ / "a.gguf").string());
+    EXPECT_EQ(error.what(), "insecure path: " + (folder_ / "a.gguf").string() +
+                                " is a link out of the folder; name its target in a "
+                                "Modelfile, or copy the file");
   }
   fs::remove(folder_ / "a.gguf");
   write("files/b.gguf");

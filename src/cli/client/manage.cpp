@@ -113,16 +113,19 @@ void show(const ShowOptions& options, const Words& words) {
 }  // namespace
 
 void add_list(CLI::App& app) {
-  add_client_command(
-      app,
-      {.name = "list", .description = "List the models of the server", .arguments = "[PREFIX]"},
-      list)
+  add_client_command(app,
+                     {.name = "list",
+                      .description = "List the models of the server",
+                      .arguments = "[PREFIX]",
+                      .max = 1},
+                     list)
       .alias("ls");
 }
 
 void add_ps(CLI::App& app) {
   add_client_command(
-      app, {.name = "ps", .description = "List loaded models", .arguments = "[PREFIX]"}, ps);
+      app, {.name = "ps", .description = "List loaded models", .arguments = "[PREFIX]", .max = 1},
+      ps);
 }
 
 void add_cp(CLI::App& app) {
