@@ -197,6 +197,10 @@ class Create(ClientCase):
         for args, words in ((["a:b:c"], "invalid model name: a:b:c"), (["m", "-f", "none"], "none: there is no such Modelfile")):
             done = self.create(*args)
             self.assertEqual((done.returncode, done.stderr.decode()), (1, f"billow: error: {words}\n"))
+        (self.dir / "model.gguf").write_bytes(b"GGUF....")
+        done = self.create("m", "-f", "model.gguf")
+        self.assertEqual(done.stderr.decode(), "billow: error: model.gguf is a model, not a Modelfile; write 'FROM model.gguf' in a "
+                                               "Modelfile, or try 'billow run model.gguf'\n")
         self.assertEqual(self.server.asked, [])
         self.answer(POST_api_create=(400, {"error": "no good"}))
         self.assertEqual(self.create("m").stderr, b"gathering model components\nbillow: error: 400 Bad Request: no good\n")
