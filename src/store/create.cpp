@@ -126,6 +126,8 @@ class Creation {
   void convert_adapter(const std::string& folder, const std::vector<const NamedBlob*>& blobs);
   // Sets the draft model, which replaces the draft of the base model.
   void set_draft(const NamedBlob& blob);
+  // Returns the weights of a stored model under the model's name.
+  NamedBlob weights_of(const std::string& model) const;
   void apply(const CreateRequest& request);
   Name finish(const Name& name);
 
@@ -442,6 +444,17 @@ void Creation::convert_adapter(const std::string& folder,
   parts_.push_back(std::move(part));
 }
 
+NamedBlob Creation::weights_of(const std::string& model) const {
+  const std::optional<Name> name = parse_name(model);
+  const std::optional<StoredModel> stored = name ? store_.find(*name) : std::nullopt;
+  if (!stored) throw Error(ErrorCode::kNotFound, "DRAFT " + model + ": no such file or model");
+  const auto is_weights = [](const Layer& layer) { return layer.media_type == kModelLayer; };
+  const auto& layers = stored->manifest.layers;
+  if (std::ranges::count_if(layers, is_weights) != 1)
+    refuse("DRAFT " + model + ": a draft model needs weights in one file");
+  return {.path = model, .digest = std::ranges::find_if(layers, is_weights)->digest.text()};
+}
+
 void Creation::set_draft(const NamedBlob& blob) {
   const GgufFacts draft = parse_gguf(blob);
   if (draft.kind != "model" || draft.is_projector())
@@ -576,6 +589,7 @@ Name create_model(Store& store, const CreateRequest& request, const CreateHooks&
     creation.quantize(request.quantize);
   creation.add_adapters(request.adapters);
   if (!request.draft_files.empty()) creation.set_draft(request.draft_files.front());
+  if (!request.draft.empty()) creation.set_draft(creation.weights_of(request.draft));
   creation.apply(request);
   return creation.finish(*name);
 }

@@ -538,6 +538,25 @@ TEST_F(Create, ADraftModelIsKeptInheritedAndReplaced) {
       1);
 }
 
+TEST_F(Create, AStoredModelCanDraft) {
+  CreateRequest small = of_file(sample_gguf());
+  small.model = "small";
+  small.keep_files = true;
+  create_model(store, small, hooks);
+  CreateRequest request = of_file(sample_gguf());
+  request.draft = "small";
+  create_model(store, request, hooks);
+  const auto made = load_model(store, parse_name(request.model).value());
+  ASSERT_TRUE(made.has_value());
+  EXPECT_EQ(made->draft, load_model(store, parse_name("small").value())->weights);
+  request.draft = "absent";
+  EXPECT_EQ(refusal(request), "DRAFT absent: no such file or model");
+  EXPECT_EQ(code, ErrorCode::kNotFound);
+  request.draft = "small";
+  request.draft_files = *request.files;
+  EXPECT_EQ(refusal(request), "draft and draft_files cannot be combined; give one of them");
+}
+
 TEST_F(Create, ADraftModelThatCannotDraftIsRefused) {
   hooks.check_draft = [](const std::string&, const std::string&) {
     throw Error(ErrorCode::kInvalidInput, "token 3 is not the same");

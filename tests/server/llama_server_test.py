@@ -157,7 +157,7 @@ class Answers(Place):
         done = subprocess.run([options.billow, "runner", "--describe", str(self.folder / "writer.gguf"), "--engine", "llama", "--llama-server",
                                str(FAKE), "--adapter", f"{adapters[0]}:0.5"], capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 1)
-        self.assertIn("an adapter on llama-server has no scale but that of its file", json.loads(done.stdout)["error"])
+        self.assertIn("llama-server takes no scale for an adapter, except the scale in its file", json.loads(done.stdout)["error"])
 
     def test_many_answers_at_once(self):
         with concurrent.futures.ThreadPoolExecutor(12) as pool:

@@ -89,8 +89,14 @@ class Speculation(unittest.TestCase):
             draft = self.server.upload(path)
             self.server.json("POST", "/api/create", {"model": "with-draft", "from": "m", "draft_files": {"draft.gguf": draft},
                                                      "stream": False})
+            self.server.add_model("small", path)
         shown = self.server.json("POST", "/api/show", {"model": "with-draft"})
         self.assertIn("\nDRAFT ", shown["modelfile"])
+        self.server.json("POST", "/api/create", {"model": "by-name", "from": "m", "draft": "small", "stream": False})
+        by_name = self.server.json("POST", "/api/show", {"model": "by-name"})["modelfile"]
+        self.assertEqual(by_name.split("\nDRAFT ")[1].split()[0], shown["modelfile"].split("\nDRAFT ")[1].split()[0])
+        status, _, text = self.server.request("POST", "/api/create", {"model": "x", "from": "m", "draft": "absent", "stream": False})
+        self.assertEqual((status, text), (404, b'{"error":"DRAFT absent: no such file or model"}'))
         self.server.json("POST", "/api/create", {"model": "heir", "from": "with-draft", "stream": False})
         self.assertIn("\nDRAFT ", self.server.json("POST", "/api/show", {"model": "heir"})["modelfile"])
         for temperature in (0, 0.8):
