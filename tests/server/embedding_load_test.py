@@ -349,7 +349,7 @@ class PassesAtOnce(EmbeddingCase):
             self.assertEqual([row["embedding"] for row in answer["data"]], alone)
         samples = self.wait_until_idle()
         self.assertEqual(total(samples, "billow_embed_batches_max", model="m:latest"), 2)
-        self.wait_for_log(r"max_batches=2 \(2 at once\)")
+        self.wait_for_log(r"max_batches=2 \(2 in parallel\)")
 
 
 class Faults(EmbeddingCase):
