@@ -26,7 +26,7 @@ help:
 	@echo 'make build    set up and build $(BILLOW)'
 	@echo 'make bench    compare speed with llama.cpp and OpenVINO if they are installed; BENCH_ARGS=--quick or --help'
 	@echo 'make format   format all source files'
-	@echo 'make lint     format, layers, style, headers, clang-tidy'
+	@echo 'make lint     format, layers, style, prose, headers, clang-tidy'
 	@echo 'make clean    remove the build folder'
 
 setup-build setup-run setup-bench setup-test: setup-%:

@@ -50,7 +50,7 @@ TEST_NAME = re.compile(r"^\s*(?:TEST(?:_[FP])?|TYPED_TEST)\(\w+,\s*(\w+)|^\s*def
 
 def words_of_name(name):
     """A test's name as a sentence: FindsStoredPrefix, test_finds_the_prefix."""
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name).replace("_", " ").lower()
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", name).replace("_", " ").lower()
 
 
 def slash_comments(text):
