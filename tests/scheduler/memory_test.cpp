@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 constexpr size_t kParallel = 2;
 const std::vector<std::string> kArguments = {"--threads", "1"};
 
-// A folder with two generated models, and a link to the program.
+// A folder with two generated models, and the options of the program.
 class Models {
  public:
   Models() {
