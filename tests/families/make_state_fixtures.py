@@ -197,7 +197,7 @@ class Rwkv7:
     head, n_ff, layers = 32, 96, 2
     decay_rank, rate_rank, value_rank, gate_rank = 32, 16, 16, 32
     gated, n_shifts = True, 2
-    compared = {"head": 64}  # llama.cpp's AVX-512 code takes 64 keys at once
+    compared = {"head": 64}  # llama.cpp's AVX-512 code takes 64 keys together
 
     @property
     def heads(self):
