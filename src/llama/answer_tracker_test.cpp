@@ -129,7 +129,7 @@ TEST(AnswerTracker, GrowsAndCompactsLikeBillowsEngine) {
         .policy = policy,
         .compaction = wanted.options.context.compaction,
         .n_anchor = 5};
-    const context::RunPlan plan = context::plan_run(tracker, 5, 200);
+    const context::RunPlan plan = context::plan_run(context_plan, 5, 200);
     Scribe scribe(wanted);
     while (!scribe.tracker.ended()) {
       EXPECT_LE(scribe.tracker.stretch().tokens.size(), scribe.tracker.rung() + 1);
