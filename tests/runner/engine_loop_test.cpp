@@ -51,7 +51,7 @@ TEST(EngineLoop, ReportsActiveBudgetAndWantedMemory) {
   tiny.loop.set_memory_budget({refused.memory.budget + refused.memory.wanted, 8});
   ASSERT_TRUE(comes_true([&] { return tiny.loop.state().budget_version == 8; }));
   bool grown = false;
-  while (const std::optional<Piece> piece = answer->next()) {
+  while (const std::optional<Chunk> piece = answer->next()) {
     for (const engine::SequenceEvent& event : piece->events)
       grown = grown || event.event.step == context::Step::kGrow;
   }
@@ -70,14 +70,14 @@ TEST(EngineLoop, AsksForMemoryBeforeItCompacts) {
     one.options.context.compaction = {2, 8};
     return one;
   };
-  const auto reads_until_it_asks = [](Answer& answer) {
-    for (std::optional<Piece> piece = answer.next(); piece; piece = answer.next())
+  const auto reads_until_it_asks = [](RequestStream& answer) {
+    for (std::optional<Chunk> piece = answer.next(); piece; piece = answer.next())
       if (piece->asking) return true;
     return false;
   };
-  const auto count = [](Answer& answer, context::Step step) {
+  const auto count = [](RequestStream& answer, context::Step step) {
     size_t n = 0;
-    while (const std::optional<Piece> piece = answer.next())
+    while (const std::optional<Chunk> piece = answer.next())
       for (const engine::SequenceEvent& event : piece->events) n += event.event.step == step;
     return n;
   };
@@ -257,7 +257,7 @@ TEST(EngineLoop, CountsAnswersFromStartToEnd) {
                        holds.wait(true);
                      }},
                 {.max_sequences = 2});
-  std::vector<std::shared_ptr<Answer>> answers;
+  std::vector<std::shared_ptr<RequestStream>> answers;
   for (unsigned i = 0; i < 5; ++i) answers.push_back(tiny.loop.submit(request(i, 10, 30)));
   n_passes.wait(0);  // the first pass has begun and waits
   LoopState state = tiny.loop.state();
@@ -299,7 +299,7 @@ TEST(EngineLoop, SendsEventsAndLogProbabilitiesWithTheirText) {
   const auto answer = tiny.loop.submit(wanted);
   size_t n_events = 0;
   size_t n_sampled = 0;
-  while (const std::optional<Piece> piece = answer->next()) {
+  while (const std::optional<Chunk> piece = answer->next()) {
     n_events += piece->events.size();
     n_sampled += piece->sampled.size();
   }
@@ -318,7 +318,7 @@ TEST(EngineLoop, InvalidPromptFailsOnlyItsAnswer) {
 
 TEST(EngineLoop, QueuedRequestsStartInOrder) {
   TinyLoop tiny({}, {.max_sequences = 2});
-  std::vector<std::shared_ptr<Answer>> answers;
+  std::vector<std::shared_ptr<RequestStream>> answers;
   for (unsigned i = 0; i < 6; ++i) answers.push_back(tiny.loop.submit(request(i, 40)));
   for (const auto& answer : answers) EXPECT_EQ(read(*answer).tokens.size(), 40u);
   for (size_t i = 2; i < answers.size(); ++i)
@@ -349,7 +349,7 @@ TEST(EngineLoop, SlowReaderDelaysOnlyItself) {
   const auto slow = tiny.loop.submit(endless);
   for (unsigned i = 0; i < 8; ++i)
     EXPECT_EQ(read(*tiny.loop.submit(request(i, 100))).tokens.size(), 100u);
-  const std::optional<Piece> unread = slow->next();
+  const std::optional<Chunk> unread = slow->next();
   ASSERT_TRUE(unread.has_value());
   EXPECT_LE(unread->text.size(), 128u);
   // The slow answer continues where it stopped.
@@ -382,7 +382,7 @@ TEST(EngineLoop, RepetitionEndsAnswersAtTheSameTokenForAnyReader) {
     const LoopState state = tiny.loop.state();
     return state.n_running + state.n_waiting == 0;
   }));
-  const std::optional<Piece> piece = slow->next();
+  const std::optional<Chunk> piece = slow->next();
   ASSERT_TRUE(piece.has_value());
   EXPECT_EQ(piece->text, fast.text);
   EXPECT_FALSE(slow->next().has_value());
@@ -442,7 +442,7 @@ TEST(EngineLoop, StreamsTheTextOfItsTokensToAnyReader) {
         wanted.stop = {all.text.substr(from, 1 + random() % 12), "not in any text"};
         const auto answer = tiny.loop.submit(wanted);
         std::string text;
-        while (const std::optional<Piece> piece = answer->next()) {
+        while (const std::optional<Chunk> piece = answer->next()) {
           text += piece->text;
           if (random() % 8 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
         }
@@ -456,7 +456,7 @@ TEST(EngineLoop, StreamsTheTextOfItsTokensToAnyReader) {
 }
 
 TEST(EngineLoop, CanBeDestroyedWithAnswersInFlight) {
-  std::vector<std::shared_ptr<Answer>> answers;
+  std::vector<std::shared_ptr<RequestStream>> answers;
   {
     TinyLoop tiny({}, {.max_sequences = 2});
     for (unsigned i = 0; i < 4; ++i) answers.push_back(tiny.loop.submit(request(i, -1)));
@@ -482,7 +482,7 @@ TEST(EngineLoop, RandomReadersAndCancellationsLoseNothing) {
         const auto answer = tiny.loop.submit(request(which, 60));
         const size_t timeout = random() % 3 == 0 ? random() % 40 : SIZE_MAX;
         Whole whole;
-        for (size_t n = 0; const std::optional<Piece> piece = answer->next(); ++n) {
+        for (size_t n = 0; const std::optional<Chunk> piece = answer->next(); ++n) {
           whole.text += piece->text;
           if (n == timeout) answer->cancel();
           if (random() % 50 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(2));

@@ -21,7 +21,7 @@ TEST(Pieces, ReportsPromptProgress) {
     const auto answer = tiny.loop.submit(request(1, 3, 150));
     std::vector<size_t> done;
     bool written = false;
-    while (const std::optional<Piece> piece = answer->next()) {
+    while (const std::optional<Chunk> piece = answer->next()) {
       for (const Prefill& part : piece->prefill) {
         done.push_back(part.n_done);
         EXPECT_GT(part.time.count(), 0);
@@ -44,7 +44,7 @@ TEST(Pieces, ReportsPromptChunksImmediately) {
                      }},
                 {.n_batch = 64});
   const auto answer = tiny.loop.submit(request(1, 3, 100));
-  const std::optional<Piece> first = answer->next();  // while the next pass waits
+  const std::optional<Chunk> first = answer->next();  // while the next pass waits
   ASSERT_TRUE(first && first->prefill.size() == 1);
   EXPECT_EQ(first->prefill[0].n_done, 64u);
   n_left.store(1000);
@@ -79,7 +79,7 @@ TEST(Pieces, AnswerIsOverAfterItsLastPiece) {
     const auto answer = tiny.loop.submit(std::move(wanted));
     EXPECT_FALSE(answer->is_over());
     std::string text;
-    while (const std::optional<Piece> piece = answer->next()) {
+    while (const std::optional<Chunk> piece = answer->next()) {
       text += piece->text;
       if (!answer->is_over()) continue;
       EXPECT_EQ(text, expected.text);
@@ -122,7 +122,7 @@ TEST(Pieces, SendsTextAfterTheStreamInterval) {
   const auto answer = tiny.loop.submit(request(1, 200));
   Whole whole;
   for (int i = 0; i < 2; ++i) {  // the loop waits after each permitted pass
-    const std::optional<Piece> piece = answer->next();
+    const std::optional<Chunk> piece = answer->next();
     ASSERT_TRUE(piece);
     whole.text += piece->text;
     n_left.store(20);

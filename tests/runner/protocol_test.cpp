@@ -224,7 +224,7 @@ TEST(Protocol, RandomBytesAreParsedOrRefused) {
 
 TEST(Protocol, EncodesAnswersAsJsonLines) {
   engine::TinyEngine tiny({});
-  Piece piece;
+  Chunk piece;
   piece.text = "a\"\n\u00e9";
   piece.sampled.push_back({5, -0.5f, {{5, -0.5f}, {6, -1.5f}}});
   engine::SequenceEvent event;
@@ -241,7 +241,7 @@ TEST(Protocol, EncodesAnswersAsJsonLines) {
   EXPECT_TRUE(json["events"][0]["text"].get<std::string>().starts_with("[transition] ctx512"));
   EXPECT_EQ(json["prefill"], Json::parse(R"([{"n":512,"duration":77}])"));
   for (const char* text : {"plain", "", "a\"\n\u00e9", "\\", "\x7f"}) {
-    Piece alone;
+    Chunk alone;
     alone.text = text;
     const std::string string = piece_line(alone, tiny.engine.tokenizer());
     EXPECT_EQ(string.find('\n'), string.size() - 1);

@@ -34,9 +34,9 @@ struct Whole {
   size_t n_texts = 0;  // number of pieces with text
 };
 
-inline Whole read(Answer& answer) {
+inline Whole read(RequestStream& answer) {
   Whole whole;
-  while (const std::optional<Piece> piece = answer.next()) {
+  while (const std::optional<Chunk> piece = answer.next()) {
     whole.text += piece->text;
     whole.n_texts += piece->text.empty() ? 0 : 1;
   }
