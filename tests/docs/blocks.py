@@ -26,7 +26,7 @@ def blocks_of(path):
     for number, line in enumerate(path.read_text().splitlines(), 1):
         if inside is not None:
             if line.strip() == "```":
-                blocks.append(dataclasses.replace(inside, text=inside.text))
+                blocks.append(inside)
                 inside = None
             else:
                 inside.text += line + "\n"
