@@ -70,7 +70,7 @@ uint64_t parse_byte_size(std::string_view text, uint64_t whole) {
     if (bytes) return *bytes;
   }
   throw Error(ErrorCode::kInvalidInput,
-              fmt::format("'{}' is no size of memory; write bytes, or a number and K, M, G or T, "
+              fmt::format("'{}' is not a size; write bytes, or a number and K, M, G or T, "
                           "like 512M or 1.5GiB{}",
                           text, whole == 0 ? "" : ", or a share of at most 100%"));
 }

@@ -65,7 +65,7 @@ TEST_F(ConfigFile, WrongFilesAreRefusedWithTheirPlace) {
             "billow.toml:1: unknown setting 'keep_alive'; did you mean 'keep-alive'?");
   EXPECT_EQ(refusal("\n\nbanana = 1"), "billow.toml:3: unknown setting 'banana'");
   EXPECT_EQ(refusal("config = \"x\""), "billow.toml:1: unknown setting 'config'");
-  EXPECT_EQ(refusal("[serve]\nhost = \"x\"").substr(0, 33), "billow.toml:1: 'serve' is a table;");
+  EXPECT_EQ(refusal("[serve]\nhost = \"x\"").substr(0, 34), "billow.toml:1: 'serve' is a table;");
   EXPECT_EQ(refusal("read-only = 1"), "billow.toml:1: 'read-only' must be true or false");
   EXPECT_EQ(refusal("host = 2024-01-01"),
             "billow.toml:1: 'host' must be a text, a number, true or false, or a list of them");

@@ -468,7 +468,7 @@ TEST_F(Create, FilesOfASplitAreJoined) {
   EXPECT_EQ(model.stored.manifest.layers[0].digest,
             digest_of(std::span<const std::byte>(whole_bytes)));
   request.files->pop_back();
-  EXPECT_TRUE(refusal(request).starts_with("m-00002-of-00002.gguf: the first of the files says"))
+  EXPECT_TRUE(refusal(request).starts_with("m-00002-of-00002.gguf: the first file says"))
       << refusal(request);
   request.files = {{{"m-00001-of-00002.gguf", first}}};
   EXPECT_TRUE(refusal(request).starts_with("m-00001-of-00002.gguf: the model has 2 files, not 1"))

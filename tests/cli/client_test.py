@@ -99,7 +99,7 @@ class Management(ClientCase):
         wrong("at least 1 argument is needed, 0 given: billow rm MODEL [MODEL...].", "rm")
         wrong("at least 1 argument is needed, 0 given: billow run MODEL [PROMPT...].", "run")
         wrong("at most 1 argument is allowed, 2 given: billow list [PREFIX].", "list", "a", "b")
-        wrong("unknown option '--frob'; did you mean '--format'?", "run", "--frob=1", "m")
+        wrong("unknown option '--formt'; did you mean '--format'?", "run", "--formt=1", "m")
         wrong("unknown option '-x'.", "list", "-x")
 
     def test_help_ends_with_the_environment_variables(self):
@@ -198,9 +198,10 @@ class Create(ClientCase):
             done = self.create(*args)
             self.assertEqual((done.returncode, done.stderr.decode()), (1, f"billow: error: {words}\n"))
         (self.dir / "model.gguf").write_bytes(b"GGUF....")
-        done = self.create("m", "-f", "model.gguf")
-        self.assertEqual(done.stderr.decode(), "billow: error: model.gguf is a model, not a Modelfile; write 'FROM model.gguf' in a "
-                                               "Modelfile, or try 'billow run model.gguf'\n")
+        path = self.dir / "model.gguf"
+        done = self.create("m", "-f", path)
+        self.assertEqual(done.stderr.decode(), f"billow: error: {path} is a model, not a Modelfile; write 'FROM {path}' in a Modelfile, "
+                                               f"or try 'billow run {path}'\n")
         self.assertEqual(self.server.asked, [])
         self.answer(POST_api_create=(400, {"error": "no good"}))
         self.assertEqual(self.create("m").stderr, b"gathering model components\nbillow: error: 400 Bad Request: no good\n")
@@ -343,7 +344,7 @@ class Run(ClientCase):
 
     def test_errors_before_and_during_an_answer(self):
         self.answer(POST_api_generate=(500, {"error": "oh no"}))
-        self.refused("billow: error: 500 Internal Server billow: error: oh no\n", "run", "m", "x")
+        self.refused("billow: error: 500 Internal Server Error: oh no\n", "run", "m", "x")
         self.answer(POST_api_generate=[{"response": "Hel"}, {"error": "runner died"}])
         self.refused("billow: error: runner died\n", "run", "m", "x", out="Hel")
         self.answer(POST_api_generate=[{"response": "Hel"}, "cut"])

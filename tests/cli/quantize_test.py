@@ -72,7 +72,7 @@ class Quantize(ProgramTest):
         self.refused("quantize", self.source, self.out, "Q4_0", "--tensor-type", "(=q8_0", names=["(=q8_0"])
         self.refused("quantize", self.source, self.out, "Q4_0", "--tensor-type", "x=q8_9", names=["q8_9"])
         self.refused("quantize", self.source, self.source, "Q4_0", names=["is the input itself"])
-        self.refused("quantize", self.source, self.out, "Q4_0", "--imatrix", self.source, names=["no importance matrix"])
+        self.refused("quantize", self.source, self.out, "Q4_0", "--imatrix", self.source, names=["not an importance matrix"])
         self.assertFalse(self.out.exists())
 
     def test_quantised_models_are_refused_unless_allowed(self):
