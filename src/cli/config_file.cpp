@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/log.h"
 #include "base/suggestion.h"
 #include "cli/program.h"
 
@@ -137,20 +136,19 @@ std::string read_text(const std::string& path) {
 
 }  // namespace
 
-std::pair<std::string, bool> find_config(const std::vector<std::string>& words) {
+std::string find_config(const std::vector<std::string>& words) {
   for (size_t i = 0; i < words.size(); ++i) {
-    if (words[i].starts_with("--config=")) return {words[i].substr(9), true};
-    if (words[i] == "--config" && i + 1 < words.size()) return {words[i + 1], true};
+    if (words[i].starts_with("--config=")) return words[i].substr(9);
+    if (words[i] == "--config" && i + 1 < words.size()) return words[i + 1];
   }
-  if (const std::string path = variable("BILLOW_CONFIG"); !path.empty()) return {path, true};
+  if (const std::string path = variable("BILLOW_CONFIG"); !path.empty()) return path;
   const std::string home = variable("HOME");
   std::string folder = variable("XDG_CONFIG_HOME");
   if (folder.empty() && !home.empty()) folder = home + "/.config";
   std::error_code failed;
   if (!folder.empty() && std::filesystem::exists(folder + "/billow/billow.toml", failed))
-    return {folder + "/billow/billow.toml", false};
-  if (std::filesystem::exists("/etc/billow/billow.toml", failed))
-    return {"/etc/billow/billow.toml", false};
+    return folder + "/billow/billow.toml";
+  if (std::filesystem::exists("/etc/billow/billow.toml", failed)) return "/etc/billow/billow.toml";
   return {};
 }
 
@@ -195,12 +193,12 @@ std::vector<std::string> config_words(const CLI::App& command, const std::vector
 }
 
 void add_config(const CLI::App& command, std::vector<std::string>& words) {
-  const auto [path, is_named] = find_config(words);
+  const std::string path = find_config(words);
   if (path.empty()) return;
-  const std::vector<std::string> added =
+  std::vector<std::string> added =
       config_words(command, parse_config(read_text(path), path), words, has_variable);
+  if (!has_option(words, *command.get_option("--config"))) added.push_back("--config=" + path);
   words.insert(words.begin() + 1, added.begin(), added.end());
-  if (!is_named) log::info("settings of " + path);
 }
 
 }  // namespace billow::cli

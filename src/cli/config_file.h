@@ -7,7 +7,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 namespace CLI {
@@ -42,13 +41,13 @@ std::vector<std::string> config_words(const CLI::App& command, const std::vector
                                       const std::vector<std::string>& words,
                                       const HasVariable& has_variable);
 
-// Returns the path of the file and whether the user named the file: `--config FILE` in `words`, or
-// BILLOW_CONFIG. Otherwise the first that exists of $XDG_CONFIG_HOME/billow/billow.toml (~/.config)
+// Returns the path of the file: `--config FILE` in `words`, or BILLOW_CONFIG. Otherwise the first
+// that exists of $XDG_CONFIG_HOME/billow/billow.toml (~/.config)
 // and /etc/billow/billow.toml; an empty path if none does.
-std::pair<std::string, bool> find_config(const std::vector<std::string>& words);
+std::string find_config(const std::vector<std::string>& words);
 
-// Inserts the settings of the file that find_config() names after the command. Throws Error if the
-// file cannot be read.
+// Inserts the settings of the file that find_config() names after the command, and `--config FILE`
+// if it is missing. Throws Error if the file cannot be read.
 void add_config(const CLI::App& command, std::vector<std::string>& words);
 
 }  // namespace billow::cli

@@ -162,10 +162,10 @@ Finding check_config() {
     CLI::App app;
     add_serve(app);
     std::vector<std::string> words = {"serve"};
-    const std::string path = find_config(words).first;
+    const std::string path = find_config(words);
     if (path.empty()) return found;
     add_config(*app.get_subcommand("serve"), words);
-    found.text = fmt::format("{} settings of {}", words.size() - 1, path);
+    found.text = fmt::format("{} settings of {}", words.size() - 2, path);
   } catch (const Error& error) {
     found.level = Level::kFailure;
     found.text = error.what();

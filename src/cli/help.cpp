@@ -22,7 +22,11 @@ void add_help(CLI::App& app) {
       report_error("unknown command '" + *name + "'" + did_you_mean(*name, command_names(app)));
       throw CLI::RuntimeError(kWrongUsage);
     }
-    std::fputs(wanted->help(name->empty() ? "" : "billow").c_str(), stdout);
+    // App::help() of the program would delegate to the parsed command, which is this one.
+    const std::string text = name->empty() ? app.get_formatter()->make_help(
+                                                 &app, app.get_name(), CLI::AppFormatMode::Normal)
+                                           : wanted->help("billow");
+    std::fputs(text.c_str(), stdout);
   });
 }
 

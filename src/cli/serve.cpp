@@ -42,7 +42,7 @@ namespace {
 using std::chrono::milliseconds;
 
 struct ServeOptions {
-  std::string config;  // read before the options are parsed: config_file.h
+  std::string config;  // the file is read before the options are parsed: config_file.h
   std::string host;    // HOST[:PORT]
   std::string socket;
   std::string models;
@@ -390,6 +390,7 @@ void run(const ServeOptions& options) {
   const scheduler::Environment environment = scheduler::read_environment(variable, warn);
   settle_heap(static_cast<size_t>(cpu::usable_cores()));
   log::for_a_server(environment.debug != scheduler::DebugLevel::kOff);
+  if (!options.config.empty()) log::info("settings of " + options.config);
   const Signals signals;
   const engine::EmbedSettings embed = with_environment(options.embed, environment);
   engine::resolve_sizes(embed, 0);  // checks the sizes now instead of at each load

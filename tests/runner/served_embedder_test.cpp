@@ -172,7 +172,7 @@ TEST_F(EmbedderService, RefusesCompletionsButTokenizes) {
   start();
   const http::Response refused = post("/completion", body_of(R"({"n_prompt":1})", {1}));
   EXPECT_EQ(refused.status, 501);
-  EXPECT_NE(refused.body.find("does not write"), std::string::npos);
+  EXPECT_NE(refused.body.find("does not generate text"), std::string::npos);
   const Json tokens = Json::parse(post("/tokenize", R"({"content":"hello"})").body);
   EXPECT_FALSE(tokens["tokens"].empty());
   EXPECT_EQ(post("/detokenize", tokens.dump()).status, 200);
