@@ -27,8 +27,12 @@ class Call {
 
   const http::Request& request() const noexcept { return exchange_.request(); }
   metrics::Trace& trace() noexcept { return trace_; }
-  // Set when the client disconnects.
+  // Set when the client disconnects, or when the server cancels the request before it ends.
   const std::stop_token& stop() const noexcept { return stop_; }
+  // True if the server has cancelled the request and the client can still receive an error.
+  bool is_cancelled_by_server() const noexcept {
+    return stop_.stop_requested() && !exchange_.client_gone();
+  }
 
   // These functions do the same as those of http::Exchange and add the headers. Decode the result
   // of take_body() in the same statement, so that its memory is free while the answer is generated.

@@ -25,7 +25,7 @@ void run_for(CallAnswer& answer, const std::function<void()>& write) {
   try {
     write();
   } catch (const scheduler::Cancelled&) {
-    throw;
+    if (!answer.is_cancelled_by_server() || !answer.fail(503, http::kShuttingDown)) throw;
   } catch (const http::StatusError& error) {
     if (!answer.fail(error.status(), error.what())) throw;
   } catch (const Error& error) {

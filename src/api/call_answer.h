@@ -29,6 +29,8 @@ class CallAnswer : public Sink {
   // returns true. Otherwise returns false, and the caller answers with the error.
   [[nodiscard]] virtual bool fail(int status, std::string_view text);
 
+  bool is_cancelled_by_server() const noexcept { return call_.is_cancelled_by_server(); }
+
  protected:
   // Sends the whole answer: the object and a line end.
   bool respond(const Json& object);
@@ -37,7 +39,7 @@ class CallAnswer : public Sink {
 };
 
 // Runs `write` and passes its exceptions to answer.fail(). Rethrows if the answer has not begun or
-// the client has disconnected.
+// the client has disconnected. If the server has cancelled the request, the error is 503.
 void run_for(CallAnswer& answer, const std::function<void()>& write);
 
 class EventStream {

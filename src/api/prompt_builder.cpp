@@ -55,7 +55,8 @@ bool begins_with_added_bos(const tokenizer::Tokenizer& tokenizer,
 // Tokenises a prompt's text: after earlier tokens, or with the BOS that the model's vocabulary
 // adds.
 std::vector<int32_t> tokens_of(const ServedModel& model, const std::string& text,
-                               const std::vector<int32_t>& before = {}) {
+                               const std::vector<int32_t>& before = {},
+                               const PromptCheck* check = nullptr) {
   const tokenizer::Tokenizer& tokenizer = model.weights->tokenizer;
   const std::string bos =
       tokenizer.has(tokenizer.bos()) ? std::string(tokenizer.text(tokenizer.bos())) : "";
@@ -67,8 +68,8 @@ std::vector<int32_t> tokens_of(const ServedModel& model, const std::string& text
   if (!before.empty() && tokenizer.add_bos() && !begins_with_added_bos(tokenizer, before))
     tokens.push_back(tokenizer.bos());
   tokens.insert(tokens.end(), before.begin(), before.end());
-  const std::vector<int32_t> own =
-      tokenizer.encode(rest, {.add_special = before.empty() && !has_bos, .parse_special = true});
+  const std::vector<int32_t> own = tokenizer.encode(
+      rest, {.add_special = before.empty() && !has_bos, .parse_special = true, .check = check});
   tokens.insert(tokens.end(), own.begin(), own.end());
   return tokens;
 }
@@ -122,10 +123,10 @@ void place_images(const ServedModel& model, const PromptImages& images,
 
 // Tokenises rendered text and places its images, if any.
 void take_text(const ServedModel& model, const PromptImages& images, const std::string& rendered,
-               const std::vector<int32_t>& before, BuiltPrompt& built) {
+               const std::vector<int32_t>& before, const PromptCheck& check, BuiltPrompt& built) {
   PromptImages::Text placed = images.placed(rendered);
   if (placed.places.empty()) {
-    built.tokens = tokens_of(model, placed.text, before);
+    built.tokens = tokens_of(model, placed.text, before, &check);
     built.images.clear();
   } else {
     place_images(model, images, placed, before, built);
@@ -182,7 +183,7 @@ class Renderer {
     std::string refusal;
     try {
       take_text(model_, conversation_.images, render_conversation(model_, conversation_, kept, go_),
-                before, built);
+                before, check_, built);
     } catch (const Error& error) {
       const bool is_too_large = error.code() == ErrorCode::kTooLarge;
       if (!is_too_large && error.code() != ErrorCode::kInvalidInput) throw;
@@ -331,7 +332,7 @@ BuiltPrompt of_raw(const ServedModel& model, const GenerationRequest& request,
   PromptImages images(model.weights->facts.pictures ? &*model.weights->facts.pictures : nullptr);
   const std::string marked = images.add_raw(request.images, request.prompt, request.image_marker);
   BuiltPrompt built;
-  take_text(model, images, marked, {}, built);
+  take_text(model, images, marked, {}, {}, built);
   built.n_full = built.n_positions();
   if (!fits(built.n_full, limits)) refuse_length(built.n_full, limits);
   return built;

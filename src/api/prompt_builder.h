@@ -48,7 +48,8 @@ struct BuiltPrompt {
 // Returns true if there is nothing to answer. Then the request only loads or unloads the model.
 bool asks_nothing(const GenerationRequest& request);
 
-// Runs before each piece of the work, at least once per rendering. Its exception cancels the work.
+// Runs before each piece of the work: at least once per rendering, and between special tokens while
+// a conversation is tokenised. Its exception cancels the work.
 using PromptCheck = std::function<void()>;
 
 // Throws http::StatusError:

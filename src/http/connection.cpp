@@ -127,6 +127,12 @@ class SocketConnection final : public Connection,
     spawn(write_loop());
   }
 
+  void cancel() override {
+    asio::post(strand_, [self = shared_from_this()] {
+      self->cancelled_ = true;
+      if (self->exchange_) self->exchange_->cancel();
+    });
+  }
   void abort() override {
     asio::post(strand_, [self = shared_from_this()] { self->close_now(); });
   }
@@ -192,6 +198,7 @@ class SocketConnection final : public Connection,
   bool is_idle_ = false;                       // every request of the client is answered
   bool eof_ = false;                           // the client sends no more bytes
   bool closed_ = false;
+  bool cancelled_ = false;                // by the server
   bool is_blocked_ = false;               // write_loop() waits for the client to read
   std::atomic<bool> wake_posted_{false};  // posted by the handler's thread, not run yet
 };
@@ -261,6 +268,7 @@ awaitable<bool> SocketConnection::serve_request() {
     body_is_over_ = true;
   }
   if (eof_) exchange_->mark_gone();
+  if (cancelled_) exchange_->cancel();
   if (decision.answer) {
     answer_unhandled(*std::move(decision.answer), route, decision.why);
   } else {
@@ -486,7 +494,7 @@ void SocketConnection::input_ended() {
   eof_ = true;
   if (exchange_) {
     exchange_->mark_gone();
-    exchange_->call_back_if_gone();
+    exchange_->call_back_if_due();
   }
   attention_.notify();
 }
@@ -561,7 +569,7 @@ void SocketConnection::wake() {
     self->wake_posted_ = false;
     self->output_.notify();
     self->attention_.notify();
-    if (self->exchange_) self->exchange_->call_back_if_gone();
+    if (self->exchange_) self->exchange_->call_back_if_due();
   });
 }
 
@@ -575,7 +583,7 @@ void SocketConnection::close_now() {
   if (socket_.close(code)) log::debug("cannot close a connection cleanly: " + code.message());
   write_timer_.cancel();
   for (Signal* signal : {&attention_, &room_, &output_}) signal->notify();
-  if (exchange_) exchange_->call_back_if_gone();
+  if (exchange_) exchange_->call_back_if_due();
 }
 
 }  // namespace

@@ -24,6 +24,9 @@ class Connection {
                                            ConnectionTicket ticket);
   virtual ~Connection() = default;
 
+  // Asks the I/O thread to cancel the current request soon. Its handler can still respond, and the
+  // connection closes after the response. Thread-safe.
+  virtual void cancel() = 0;
   // Asks the I/O thread to close the connection soon. The handler then sees that the client is
   // gone. Thread-safe.
   virtual void abort() = 0;

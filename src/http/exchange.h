@@ -45,15 +45,16 @@ class Exchange {
   virtual bool write(std::string_view bytes) = 0;
   virtual bool finish(std::string_view last = {}) = 0;
 
-  // Returns whether the client has closed its connection or its sending side, or the server is
-  // stopping.
+  // Returns whether the client has closed its connection or its sending side, or the server has
+  // closed the connection. If the server has only cancelled the request (see Server::drain), this
+  // returns false: a short response still reaches the client.
   virtual bool client_gone() const noexcept = 0;
 
-  // Sets a callback that runs once, on another thread, as soon as the client is gone. If the client
-  // is gone already, the callback runs soon. It never runs after the handler has returned. A new
-  // callback replaces an earlier one; an empty callback removes it. When this function returns, the
-  // earlier callback does not run any more. The callback must be short and must not call
-  // on_client_gone().
+  // Sets a callback that runs once, on another thread, as soon as the client is gone or the server
+  // cancels the request. If either has happened already, the callback runs soon. It never runs
+  // after the handler has returned. A new callback replaces an earlier one; an empty callback
+  // removes it. When this function returns, the earlier callback does not run any more. The
+  // callback must be short and must not call on_client_gone().
   virtual void on_client_gone(std::function<void()> callback) = 0;
 };
 

@@ -248,7 +248,7 @@ void LiveExchange::on_client_gone(std::function<void()> callback) {
     const std::lock_guard lock(callback_mutex_);
     callback_ = std::move(callback);
   }
-  if (gone_) wake_();
+  if (gone_ || cancelled_) wake_();
 }
 
 void LiveExchange::mark_gone() {
@@ -259,8 +259,14 @@ void LiveExchange::mark_gone() {
   changed_.notify_all();
 }
 
-void LiveExchange::call_back_if_gone() {
-  if (!gone_) return;
+void LiveExchange::cancel() {
+  cancelled_ = true;
+  fail_body({503, std::string(kShuttingDown)});
+  wake_();
+}
+
+void LiveExchange::call_back_if_due() {
+  if (!gone_ && !cancelled_) return;
   const std::lock_guard lock(callback_mutex_);
   if (callback_) std::exchange(callback_, nullptr)();
 }

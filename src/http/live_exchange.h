@@ -87,8 +87,12 @@ class LiveExchange final : public Exchange {
   // Unblocks a handler that writes; fail_body() unblocks one that reads. Does not run the handler's
   // callback.
   void mark_gone();
-  // Runs the handler's callback if the client is gone.
-  void call_back_if_gone();
+  // Marks the request as cancelled by the server. The client can still receive a response, after
+  // which the connection closes. Unblocks a handler that reads, with status 503. Wakes the
+  // connection, which runs the handler's callback.
+  void cancel();
+  // Runs the handler's callback if the client is gone or the request is cancelled.
+  void call_back_if_due();
 
  private:
   enum class Phase { kNothingSent, kStreaming, kAnswered };
@@ -126,6 +130,7 @@ class LiveExchange final : public Exchange {
   std::optional<std::chrono::steady_clock::time_point> reading_since_;
   bool over_ = false;
   std::atomic<bool> gone_{false};
+  std::atomic<bool> cancelled_{false};
 
   std::mutex callback_mutex_;  // held while the callback runs
   std::function<void()> callback_;

@@ -82,16 +82,13 @@ class Server::Transport {
     closed.get_future().wait();
   }
 
+  void cancel_requests() { for_each_connection(&Connection::cancel); }
+
   void stop() {
     stop_accepting();
     const std::lock_guard lock(stop_mutex_);
     if (!is_started_) return;
-    {
-      const std::lock_guard connections_lock(connections_mutex_);
-      for (const std::weak_ptr<Connection>& weak : connections_) {
-        if (const std::shared_ptr<Connection> connection = weak.lock()) connection->abort();
-      }
-    }
+    for_each_connection(&Connection::abort);
     service_.handlers().finish_work();
     work_.reset();  // the turns end when no I/O work is left
     service_.handlers().join();
@@ -121,6 +118,13 @@ class Server::Transport {
   void add(Listener listener) {
     if (listener.port() != 0) port_ = listener.port();
     doors_.emplace_back(accepting_, std::move(listener));
+  }
+
+  void for_each_connection(void (Connection::*action)()) {
+    const std::lock_guard lock(connections_mutex_);
+    for (const std::weak_ptr<Connection>& weak : connections_) {
+      if (const std::shared_ptr<Connection> connection = weak.lock()) (connection.get()->*action)();
+    }
   }
 
   asio::awaitable<void> accept_loop(Door& door) {
@@ -184,10 +188,14 @@ Server::~Server() = default;
 
 uint16_t Server::port() const noexcept { return transport_->port(); }
 
-bool Server::drain(std::chrono::milliseconds timeout) {
+bool Server::drain(std::chrono::milliseconds timeout, std::chrono::milliseconds cancel_time) {
   transport_->service().start_draining();
   transport_->stop_accepting();
   const bool all_answered = transport_->service().wait_for_requests(timeout);
+  if (!all_answered && cancel_time.count() > 0) {
+    transport_->cancel_requests();
+    transport_->service().wait_for_requests(cancel_time);
+  }
   transport_->stop();
   return all_answered;
 }

@@ -85,9 +85,11 @@ class Server {
   uint16_t port() const noexcept;  // 0 without TCP
 
   // Stops accepting connections, answers new requests on open connections with 503, and waits for
-  // active requests for at most `timeout`. Then calls stop(). Returns whether all active requests
-  // were answered.
-  bool drain(std::chrono::milliseconds timeout);
+  // active requests for at most `timeout`. Cancels the requests that are still active (see
+  // Exchange::on_client_gone), and waits for their responses for at most `cancel_time`. Then calls
+  // stop(). Returns whether all active requests were answered within `timeout`.
+  bool drain(std::chrono::milliseconds timeout,
+             std::chrono::milliseconds cancel_time = std::chrono::milliseconds(0));
 
   // Closes all connections immediately. Handlers see that their clients are gone. Returns when all
   // handlers have returned.

@@ -246,6 +246,58 @@ TEST(Drain, TimesOut) {
   EXPECT_FALSE(client.receive_all().ends_with("0\r\n\r\n"));
 }
 
+// A route whose response is delayed until the request is cancelled.
+Route cancelled_route(bool begins) {
+  return {.methods = {Method::kGet}, .pattern = "/held", .handler = [begins](Exchange& exchange) {
+            std::atomic<bool> is_cancelled{false};
+            if (begins) exchange.begin_stream(200, "text/plain", {}, "x");
+            exchange.on_client_gone([&] { is_cancelled = true; });
+            if (!eventually([&] { return is_cancelled.load(); })) return;
+            const std::string text = exchange.client_gone() ? "gone" : "cancelled";
+            if (begins)
+              exchange.finish(text);
+            else
+              exchange.respond(text_response(503, text));
+          }};
+}
+
+TEST(Drain, CancelledRequestsCanRespond) {
+  for (const bool begins : {false, true}) {
+    Server server(local_options(), {cancelled_route(begins)});
+    RawClient client(server.port());
+    client.send(get("/held"));
+    ASSERT_TRUE(eventually([&] { return server.n_active_requests() == 1; }));
+    EXPECT_FALSE(server.drain(milliseconds(10), RawClient::kTimeout));
+    const auto response = client.response();
+    ASSERT_TRUE(response);
+    EXPECT_EQ(response->status, begins ? 200 : 503);
+    EXPECT_EQ(response->body, begins ? "xcancelled" : "cancelled");
+    EXPECT_TRUE(client.is_closed());
+  }
+}
+
+TEST(Drain, CancellationUnblocksUploads) {
+  Server server(local_options(), sample_routes());
+  RawClient client(server.port());
+  client.send("POST /upload HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\nhello");
+  ASSERT_TRUE(eventually([&] { return server.n_active_requests() == 1; }));
+  EXPECT_FALSE(server.drain(milliseconds(10), RawClient::kTimeout));
+  const auto response = client.response();
+  ASSERT_TRUE(response);
+  EXPECT_EQ(response->status, 503);
+}
+
+TEST(Drain, RequestsThatIgnoreCancellationAreAborted) {
+  LongAnswer answer;
+  Server server(local_options(), {answer.route()});
+  RawClient client(server.port());
+  client.send(get("/long"));
+  client.receive_until("x");
+  EXPECT_FALSE(server.drain(milliseconds(10), milliseconds(10)));
+  EXPECT_EQ(server.n_connections(), 0u);
+  EXPECT_FALSE(client.receive_all().ends_with("0\r\n\r\n"));
+}
+
 TEST(Stop, EndsAllConnectionsImmediately) {
   LongAnswer answer;
   std::vector<Route> routes = sample_routes();

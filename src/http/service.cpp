@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "http/status.h"
 #include "http/url.h"
 
 namespace billow::http {
@@ -71,7 +72,7 @@ Decision Service::decide(RequestHead& head, BindKind bind, const std::string& pe
   if (is_found) decision.route = &routes_[match.route];
   if (draining_) {
     decision.keep_alive = false;
-    refuse(503, "the server is shutting down");
+    refuse(503, std::string(kShuttingDown));
     return decision;
   }
   if (options_.admit) {

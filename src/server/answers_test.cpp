@@ -229,6 +229,38 @@ TEST(Answers, AreCountedAndLoggedOnceWithAnId) {
   }
 }
 
+// Answers of requests that still run at the end of the drain: an error, or an error in the stream.
+TEST(Answers, OfCancelledRequestsAreErrors) {
+  const std::string ollama = R"({"error":"the server is shutting down"})";
+  const std::string message = R"("message":"the server is shutting down")";
+  struct Asked {
+    const char* path;
+    const char* body;
+    const std::string& text;
+  };
+  const std::vector<Asked> cases = {
+      {"/api/generate", R"({"model":"m","prompt":"hi","stream":false})", ollama},
+      {"/api/generate", R"({"model":"m","prompt":"hi"})", ollama},
+      {"/v1/completions", R"({"model":"m","prompt":"hi"})", message},
+      {"/v1/messages",
+       R"({"model":"m","max_tokens":9,"messages":[{"role":"user","content":"hi"}]})", message}};
+  for (const Asked& one : cases) {
+    ServerFixture server;
+    server.runners_.change(server.key(),
+                           [](scheduler::FakeScript& script) { script.holds_answers = true; });
+    server.start();
+    RawClient running(server.server_->port());
+    running.send(post(one.path, one.body));
+    ASSERT_TRUE(server.becomes_true([&] { return server.runners_.n_running() == 1; }));
+    EXPECT_FALSE(server.server_->drain(milliseconds(0), milliseconds(10)));
+    const std::optional<http::Response> answer = running.response();
+    ASSERT_TRUE(answer) << one.path;
+    EXPECT_EQ(answer->status, 503) << one.path;
+    EXPECT_NE(answer->body.find(one.text), std::string::npos) << answer->body;
+    EXPECT_EQ(answer->headers.get("Retry-After"), "1") << one.path;
+  }
+}
+
 // While the server drains, no client can read the metrics. Only the log shows this response.
 TEST(Answers, OfADrainingServerAreLogged) {
   show_all_lines();

@@ -139,6 +139,9 @@ class Caller {
       route_.handler(call);
     } catch (...) {
       failure = failure_of(std::current_exception());
+      // The client is still there, so the server has cancelled the request.
+      if (failure.status == kClientGone && call.is_cancelled_by_server())
+        failure = {503, std::string(http::kShuttingDown)};
       if (call.status() == 0)
         respond(call, failure);
       else

@@ -39,6 +39,9 @@
 namespace billow::server {
 namespace {
 
+// Time that requests have to end after the drain has cancelled them.
+constexpr std::chrono::milliseconds kCancelTime{1'000};
+
 // Sink for the one token that a preloaded model generates, so that the first request finds it warm.
 class WarmUp : public api::Sink {
  public:
@@ -133,7 +136,7 @@ class Server::Parts {
     }
     end_preloading();
     const auto until = std::chrono::steady_clock::now() + timeout;
-    const bool answered = http_->drain(timeout);
+    const bool answered = http_->drain(timeout, kCancelTime);
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
         until - std::chrono::steady_clock::now());
     scheduler_.drain(std::max(left, std::chrono::milliseconds(0)));

@@ -89,6 +89,7 @@ std::vector<TokenId> Tokenizer::encode(std::string_view text, const EncodeOption
   if (options.add_special && state_->adds_bos()) ids.push_back(state_->roles.bos);
   bool after_special = true;
   for (const Fragment& fragment : state_->special_tokens.partition(text, options.parse_special)) {
+    if (options.check != nullptr && *options.check) (*options.check)();
     if (fragment.token != kNoToken) {
       ids.push_back(fragment.token);
     } else {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -22,6 +23,9 @@ struct EncodeOptions {
   bool add_special = true;  // add BOS, EOS, CLS and SEP if the model wants them
   bool parse_special =
       false;  // control tokens in the text become tokens: for rendered chat templates
+  // Runs before each part of the text between special tokens. Its exception cancels the work. May
+  // be null.
+  const std::function<void()>* check = nullptr;
 };
 
 struct DecodeOptions {

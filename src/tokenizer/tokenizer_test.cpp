@@ -65,6 +65,23 @@ TEST(Tokenizer, SpmMergesByScoreAndFallsBackToBytes) {
   EXPECT_TRUE(tokenizer.encode("", kPlain).empty());
 }
 
+TEST(Tokenizer, CheckCancelsTheWorkBetweenSpecialTokens) {
+  struct Enough {};
+  const Tokenizer tokenizer = load_sample(sample_spm());
+  size_t n_checks = 0;
+  size_t n_max = 100;
+  const std::function<void()> check = [&] {
+    if (++n_checks > n_max) throw Enough();
+  };
+  const EncodeOptions options{.add_special = false, .check = &check};
+  EXPECT_EQ(encode(tokenizer, "a<tool>a", options), encode(tokenizer, "a<tool>a", kPlain));
+  EXPECT_EQ(n_checks, 3u);
+  n_checks = 0;
+  n_max = 2;
+  EXPECT_THROW(tokenizer.encode("a<tool>a<tool>a", options), Enough);
+  EXPECT_EQ(n_checks, 3u);
+}
+
 TEST(Tokenizer, SpmPutsASpaceAfterSpecialTokens) {
   const Tokenizer tokenizer = load_sample(sample_spm());
   EXPECT_EQ(encode(tokenizer, "a<tool>a", kPlain), (Texts{"▁", "a", "<tool>", "▁", "a"}));

@@ -19,7 +19,7 @@ os.environ["OPENBLAS_NUM_THREADS"] = "1"  # its threads would spin while others 
 
 import numpy
 from bert_reference import BertReference
-from server import MODELS, Server
+from server import MODELS, WEIGHTS, Server
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--billow", required=True)
@@ -125,6 +125,8 @@ class Embedding(unittest.TestCase):
             self.assertEqual({answer.result().tobytes() for answer in served}, {self.embed("f16", ["a text", "another"]).tobytes()})
         status, headers, text = self.server.request("POST", "/api/embed", {"model": "f16", "input": [long, "a"]})
         self.assertEqual((status, headers["X-Billow-Truncated"], json.loads(text)["prompt_eval_count"]), (200, "1", 515))
+        self.assertEqual(headers["X-Billow-Context"], "512", "the model's max context is smaller than 1024")
+        self.assertIn(512, [model["context_length"] for model in self.server.json("GET", "/api/ps")["models"]])
         counted = " ".join(str(i) for i in range(1000))
         right, left = (self.embed("f16", counted, truncation_direction=side) for side in ("right", "left"))
         self.assertGreater(numpy.abs(right - left).max(), 1e-3)
@@ -164,6 +166,55 @@ class Embedding(unittest.TestCase):
         self.assertEqual(self.refused("/v1/embeddings", {"model": "f32", "input": "a", "dimensions": 385})[0], 400)
         cut = self.embed("f32", "This is a test", dimensions=64)[0]
         self.assertLess(numpy.abs(cut - text[0][:64] / numpy.linalg.norm(text[0][:64])).max(), 1e-6)
+
+
+@unittest.skipUnless(WEIGHTS.exists(), f"no model at {WEIGHTS}; tools/setup models fetches it")
+class Contexts(unittest.TestCase):
+    """Contexts of inputs, with a model whose max context is larger than the smallest context."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.server = Server(folder.name, ["--max-context-size", "1536"], program=str(pathlib.Path(options.billow).resolve()))
+        self.addCleanup(self.server.stop)
+        self.server.add_model("m")
+
+    def loaded_context(self):
+        [model] = self.server.json("GET", "/api/ps")["models"]
+        return model["context_length"]
+
+    def embed(self, path, inputs):
+        """Returns the headers and the trace's `sized` of a request."""
+        status, headers, text = self.server.request("POST", path, {"model": "m", "input": inputs})
+        self.assertEqual(status, 200, text)
+        spans = self.server.json("GET", "/api/trace/" + headers["X-Request-Id"])["spans"]
+        return headers, next(span["attributes"] for span in spans if span["name"] == "sized")
+
+    def test_each_input_has_its_own_context_and_the_request_reports_the_largest(self):
+        self.server.json("POST", "/api/embed", {"model": "m", "input": []})
+        self.assertEqual(self.loaded_context(), 0, "a load has no context")
+        inputs = ["word " * 3, "word " * 1100, "a", "b"]
+        n_longest = len(self.server.json("POST", "/tokenize", {"model": "m", "content": inputs[1], "add_special": True})["tokens"])
+        self.assertLess(1024, n_longest)
+        for path in ("/api/embed", "/v1/embeddings"):
+            headers, sized = self.embed(path, inputs)
+            self.assertEqual(headers["X-Billow-Context"], "1536", path)
+            self.assertEqual(headers["X-Billow-Context-Reason"], f"{n_longest} tokens of the longest of 4 inputs, of 1536")
+            self.assertEqual((sized["context"], sized["contexts"]), (1536, "1024, 1536, 1024 x 2"))
+            self.assertEqual(self.loaded_context(), 1536)
+            headers, sized = self.embed(path, "a")
+            self.assertEqual((headers["X-Billow-Context"], sized["contexts"]), ("1024", "1024"))
+            self.assertRegex(headers["X-Billow-Context-Reason"], "^[0-9]+ tokens of the input, of 1536$")
+            self.assertEqual(self.loaded_context(), 1024, "the context of the latest request")
+
+    def test_a_refused_input_changes_no_context(self):
+        self.embed("/api/embed", "a")
+        too_long = {"model": "m", "input": ["a", "word " * 2000], "truncate": False}
+        status, headers, text = self.server.request("POST", "/api/embed", too_long)
+        self.assertEqual((status, headers["X-Billow-Context"]), (400, None), text)
+        self.assertEqual(self.loaded_context(), 1024)
+        headers, sized = self.embed("/api/embed", too_long["input"])
+        self.assertEqual((headers["X-Billow-Truncated"], headers["X-Billow-Context"], sized["contexts"]), ("1", "1536", "1024, 1536"))
 
 
 if __name__ == "__main__":

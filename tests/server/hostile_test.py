@@ -213,6 +213,23 @@ class EndOfServer(unittest.TestCase):
             self.assertTrue(json.loads(answer.read().splitlines()[-1])["done"])
             self.assertFalse(pathlib.Path(f"/proc/{runner}").exists())
 
+    def test_endless_answers_end_with_an_error_after_the_drain(self):
+        with tempfile.TemporaryDirectory() as folder:
+            server = self.start(folder, "--drain-timeout", "0.2")
+            prompt = {"model": "m", "prompt": "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12,", "stream": True}
+            answers = []
+            for path, more in (("/api/generate", {"raw": True, "options": {"temperature": 0}}), ("/v1/completions", {"temperature": 0})):
+                connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=120)
+                self.addCleanup(connection.close)
+                connection.request("POST", path, json.dumps(prompt | more))
+                answers.append(connection.getresponse())
+                answers[-1].readline()  # the answer has started
+            self.assertEqual(server.stop(), 0)
+            native, openai = ([line for line in answer.read().splitlines() if line] for answer in answers)
+            self.assertEqual(json.loads(native[-1]), {"error": "the server is shutting down"})
+            self.assertEqual(json.loads(openai[-1].removeprefix(b"data: "))["error"]["message"], "the server is shutting down")
+            self.assertEqual(server.log.read_text().count(" 503 POST "), 2, "the log has the status of each")
+
     def test_draining_server_reports_not_ready(self):
         with tempfile.TemporaryDirectory() as folder:
             server = self.start(folder, "--drain-delay", "120")

@@ -23,9 +23,11 @@ NO_REGISTRY = "http://127.0.0.1:9"
 class Server:
     """A running `billow serve`."""
 
-    def __init__(self, folder, arguments=(), program=None, host="127.0.0.1", variables=None, prefix=()):
+    def __init__(self, folder, arguments=(), program=None, host="127.0.0.1", variables=None, prefix=(), port=0):
+        """`port` is 0 for a free port."""
         with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
+            free.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            free.bind(("127.0.0.1", port))
             self.port = free.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
         self.models = pathlib.Path(folder) / "models"

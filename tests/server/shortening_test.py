@@ -3,12 +3,14 @@
 shortening_test.py --billow PROGRAM
 
 A growing conversation keeps its prefix for several turns, so that cached tokens are reused. The choice of messages to drop needs
-few renderings. If the client disconnects, this work ends.
+few renderings. If the client disconnects or the server ends, this work ends.
 """
 
 import http.client
 import json
 import os
+import pathlib
+import signal
 import sys
 import tempfile
 import time
@@ -103,6 +105,56 @@ class Shortening(unittest.TestCase):
                 return
             n_whole += 1  # the work ended before the server noticed the disconnect
         self.fail(f"the disconnect did not end the work in {n_whole} attempts")
+
+
+def processor_seconds(pid):
+    """Returns the processor time of a process, without its children."""
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+class EndOfServer(unittest.TestCase):
+    DRAIN = 1  # --drain-timeout in seconds
+    MORE = 1  # max processor seconds that the work may take after the drain
+
+    def end(self, n_messages):
+        """Ends a server while it shortens a chat. Returns the answer, or None if the server was faster than the drain."""
+        with tempfile.TemporaryDirectory() as folder:
+            server = Server(folder, ["--max-context-size", str(CONTEXT), "--drain-timeout", str(self.DRAIN)])
+            self.addCleanup(server.process.wait)
+            self.addCleanup(server.process.kill)
+            server.add_model("m")
+            text = "what grows well beside the old oak tree? " * 50
+            messages = [{"role": "user" if i % 2 == 0 else "assistant", "content": f"{i}: {text}"} for i in range(n_messages)]
+            client = http.client.HTTPConnection("127.0.0.1", server.port, timeout=120)
+            self.addCleanup(client.close)
+            client.request("POST", "/api/chat", json.dumps({"model": "m", "messages": messages}), {"X-Request-Id": "long"})
+
+            def has_begun():
+                status, _, text = server.request("GET", "/api/trace/long")
+                return status == 200 and "found" in [span["name"] for span in json.loads(text)["spans"]]
+
+            waited_for(has_begun)
+            before = processor_seconds(server.process.pid)
+            server.process.send_signal(signal.SIGTERM)
+            answer = client.getresponse()
+            answer = answer.status, answer.headers, answer.read()
+            os.waitid(os.P_PID, server.process.pid, os.WEXITED | os.WNOWAIT)
+            seconds = processor_seconds(server.process.pid) - before
+            self.assertEqual(server.process.wait(), 0)
+            if "the oldest messages were left out" in server.log.read_text():
+                return None
+            self.assertIn("503 POST /api/chat", server.log.read_text())
+            self.assertLess(seconds, self.DRAIN + self.MORE)
+            return answer
+
+    def test_sigterm_ends_the_work_and_the_client_gets_one_error(self):
+        for n_messages in (20001, 40001, 80001):
+            if answer := self.end(n_messages):
+                status, headers, text = answer
+                self.assertEqual((status, headers["Retry-After"], json.loads(text)), (503, "1", {"error": "the server is shutting down"}))
+                return
+        self.fail("the server shortens all chats within the drain")
 
 
 if __name__ == "__main__":

@@ -3,167 +3,23 @@
 store_test.py --billow PROGRAM --make-models PROGRAM --shim LIBRARY
 """
 
-import argparse
 import concurrent.futures
 import contextlib
 import hashlib
 import json
 import os
-import pathlib
 import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
-import time
 import unittest
 
-from server import Server
+import store_case
+from store_case import HOUR, LONG, PROGRAM, Place, all_of, ask, check_other_requests, rest, until
 
-parser = argparse.ArgumentParser()
-parser.add_argument("--billow", required=True)
-parser.add_argument("--make-models", required=True)
-parser.add_argument("--shim", required=True)
-options, rest = parser.parse_known_args()
-PROGRAM = str(pathlib.Path(options.billow).resolve())
-SHIM = str(pathlib.Path(options.shim).resolve())
-
-LONG = 300  # timeout in seconds; the machine may be busy
 NOBODY = 65534
-HOUR = 3600
-
-
-def until(condition, what):
-    """Waits until the condition holds."""
-    deadline = time.monotonic() + LONG
-    while not condition():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.02)
-
-
-class Place:
-    """A folder with a store, and its servers."""
-
-    def __init__(self, prepared=None):
-        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="billow-store-"))
-        self.folder.chmod(0o755)
-        self.store = self.folder / "models"
-        self.fault = self.folder / "fault"
-        self.servers = []
-        if prepared:
-            shutil.copytree(prepared, self.store, symlinks=True)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.rule("")
-        for server in self.servers:
-            if server.process.poll() is None:
-                server.process.kill()
-            server.process.wait()
-        shutil.rmtree(self.folder, ignore_errors=True)
-
-    def rule(self, text):
-        """Sets the fault of the shim; see fault_shim.cpp."""
-        new = self.folder / "fault.new"
-        new.write_text(text + "\n")
-        new.rename(self.fault)
-
-    def server(self, shim=True, arguments=(), prefix=(), program=PROGRAM):
-        shimmed = {"LD_PRELOAD": SHIM, "BILLOW_FAULT": str(self.fault)} if shim else {}
-        server = Server(self.folder, ["--drain-timeout", "1", *arguments], program, variables=shimmed, prefix=prefix)
-        self.servers.append(server)
-        return server
-
-    def manifest(self, name):
-        return self.store / "manifests/registry.ollama.ai/library" / name / "latest"
-
-    def blob(self, name, kind):
-        """Returns the path of the blob of a layer, or of the config."""
-        manifest = json.loads(self.manifest(name).read_text())
-        layers = [*manifest["layers"], {**manifest["config"], "mediaType": "config"}]
-        digest = next(layer["digest"] for layer in layers if layer["mediaType"].endswith(kind))
-        return self.store / "blobs" / digest.replace(":", "-")
-
-    def fault_in(self):
-        """Returns a description of a missing or wrong blob; empty if all models are complete."""
-        for path in self.store.glob("manifests/*/*/*/*"):
-            manifest = json.loads(path.read_text())
-            for layer in [*manifest["layers"], manifest["config"]]:
-                blob = self.store / "blobs" / layer["digest"].replace(":", "-")
-                if not blob.exists():
-                    return f"{path}: {blob} is not there"
-                if "sha256:" + hashlib.sha256(blob.read_bytes()).hexdigest() != layer["digest"]:
-                    return f"{path}: {blob} has other bytes"
-        return ""
-
-    def models(self):
-        return sorted(str(path.relative_to(self.store / "manifests")) for path in self.store.glob("manifests/*/*/*/*"))
-
-    def leftovers(self):
-        """Returns blobs that no model needs, and files of unfinished writes."""
-        used = set()
-        for path in self.store.glob("manifests/*/*/*/*"):
-            manifest = json.loads(path.read_text())
-            used |= {layer["digest"].replace(":", "-") for layer in [*manifest["layers"], manifest["config"]]}
-        return sorted(path.name for path in (self.store / "blobs").iterdir() if path.name not in used)
-
-    def age(self):
-        """Makes all files of the store two hours older, so that cleanup may delete them."""
-        for path in self.store.glob("blobs/*"):
-            with contextlib.suppress(FileNotFoundError):
-                os.utime(path, (time.time() - 2 * HOUR,) * 2)
-
-
-def setUpModule():
-    global models, prepared, TINY, OTHER
-    models = tempfile.TemporaryDirectory()
-    made = subprocess.run([options.make_models, models.name], check=True, capture_output=True, text=True).stdout.split()
-    writers = sorted(path for path in made if "llama" in path)
-    TINY, OTHER = (pathlib.Path(path) for path in writers[:2])
-    with Place() as place:
-        server = place.server(shim=False)
-        server.add_model("slow", TINY, system="slow")
-        server.add_model("quick", OTHER, system="quick")
-        server.stop()
-        prepared = pathlib.Path(models.name) / "prepared"
-        shutil.copytree(place.store, prepared)
-
-
-def tearDownModule():
-    models.cleanup()
-
-
-def all_of(cases, check):
-    """Runs check(case) for all cases, several in parallel. Raises the first failure."""
-    with concurrent.futures.ThreadPoolExecutor(4) as pool:
-        for case, result in [(case, pool.submit(check, case)) for case in cases]:
-            try:
-                result.result()
-            except Exception as error:
-                raise AssertionError(f"case {case}: {error}") from error
-
-
-def ask(server, method, path, body=None, expected=(200,)):
-    status, _, text = server.request(method, path, body)
-    assert status in expected, (path, body, status, text)
-    return text
-
-
-def check_other_requests(server):
-    """Checks that the server answers all requests that do not need the model "slow"."""
-    for path in ("/healthz", "/readyz", "/metrics", "/metrics/load", "/api/version", "/api/ps", "/"):
-        ask(server, "GET", path)
-    ask(server, "POST", "/api/generate", {"model": "quick", "prompt": "a", "options": {"num_predict": 2}, "stream": False})
-    ask(server, "POST", "/api/show", {"model": "quick"})
-    ask(server, "GET", "/readyz?model=quick")
-    for path, body in (("/api/generate", {"model": "nothing"}), ("/api/show", {"model": "nothing"}),
-                       ("/v1/chat/completions", {"model": "nothing", "messages": [{"role": "user", "content": "a"}]})):
-        ask(server, "POST", path, body, (404,))
-    assert "quick:latest" in [model["name"] for model in json.loads(ask(server, "GET", "/api/tags"))["models"]]
-    assert "quick:latest" in [model["id"] for model in json.loads(ask(server, "GET", "/v1/models"))["data"]]
+setUpModule, tearDownModule = store_case.set_up, store_case.tear_down
 
 
 def ends(server):
@@ -188,7 +44,7 @@ class HangsBlockOnlyTheirModel(unittest.TestCase):
     def test_hanging_file_of_one_model_blocks_no_other(self):
         def check(case):
             kind, calls = case
-            with Place(prepared) as place:
+            with Place(store_case.prepared) as place:
                 file = place.manifest("slow") if kind == "manifest" else place.blob("slow", kind)
                 server = place.server()
                 place.rule(f"hang {calls} {file}")
@@ -200,7 +56,7 @@ class HangsBlockOnlyTheirModel(unittest.TestCase):
                 for calls in ("open", "read", "stat")], check)
 
     def test_hanging_model_works_again_later(self):
-        with Place(prepared) as place:
+        with Place(store_case.prepared) as place:
             server = place.server()
             place.rule(f"hang all {place.manifest('slow')}")
             self.requests_of_slow(server)
@@ -213,15 +69,15 @@ class HangsBlockOnlyTheirModel(unittest.TestCase):
 
     def test_hanging_change_blocks_no_other_request(self):
         changes = {
-            "write": lambda server: server.add_model("new", OTHER, system="new"),
-            "fsync": lambda server: server.add_model("new", OTHER, system="new"),
-            "rename": lambda server: server.add_model("new", OTHER, system="new"),
+            "write": lambda server: server.add_model("new", store_case.OTHER, system="new"),
+            "fsync": lambda server: server.add_model("new", store_case.OTHER, system="new"),
+            "rename": lambda server: server.add_model("new", store_case.OTHER, system="new"),
             "mkdir": lambda server: server.request("POST", "/api/copy", {"source": "slow", "destination": "x/new"}),
             "unlink": lambda server: server.request("DELETE", "/api/delete", {"model": "slow"}),
         }
 
         def check(call):
-            with Place(prepared) as place:
+            with Place(store_case.prepared) as place:
                 server = place.server()
                 ask(server, "POST", "/api/generate", {"model": "quick"})  # is loaded
                 place.rule(f"hang {call} {place.store}")
@@ -238,7 +94,7 @@ class HangsBlockOnlyTheirModel(unittest.TestCase):
 
     def test_pipes_instead_of_files(self):
         def check(kind):
-            with Place(prepared) as place:
+            with Place(store_case.prepared) as place:
                 file = place.manifest("slow") if kind == "manifest" else place.blob("slow", kind)
                 file.unlink()
                 os.mkfifo(file)
@@ -253,7 +109,7 @@ class HangsBlockOnlyTheirModel(unittest.TestCase):
         all_of(("manifest", "config", "image.model", "image.system"), check)
 
     def test_manifest_with_too_many_layers(self):
-        with Place(prepared) as place:
+        with Place(store_case.prepared) as place:
             manifest = json.loads(place.manifest("slow").read_text())
             manifest["layers"] = [layer for layer in manifest["layers"] if "system" in layer["mediaType"]] * 20000
             place.manifest("slow").write_text(json.dumps(manifest))
@@ -272,10 +128,10 @@ class KilledAtEachStep(unittest.TestCase):
         return server.request("POST", "/api/blobs/sha256:" + hashlib.sha256(b"x" * 100000).hexdigest(), b"x" * 100000)
 
     def create(self, server):
-        server.add_model("new", OTHER, system="new", template="{{ .Prompt }}", parameters={"top_k": 3})
+        server.add_model("new", store_case.OTHER, system="new", template="{{ .Prompt }}", parameters={"top_k": 3})
 
     def replace(self, server):
-        server.add_model("slow", OTHER, system="another")
+        server.add_model("slow", store_case.OTHER, system="another")
 
     def copy(self, server):
         return ask(server, "POST", "/api/copy", {"source": "slow", "destination": "u/copy"})
@@ -285,7 +141,7 @@ class KilledAtEachStep(unittest.TestCase):
 
     def check(self, operation, step):
         """Kills the operation at this step. Returns whether there was such a step."""
-        with Place(prepared) as place:
+        with Place(store_case.prepared) as place:
             before = place.models()
             place.rule("")
             server = place.server()
@@ -347,7 +203,7 @@ class KilledAtEachStep(unittest.TestCase):
         """Kills the cleanup at startup at each step. It must delete no needed file, and the next startup must finish it."""
         n_killed = 0
         for step in range(1, 100):
-            with Place(prepared) as place:
+            with Place(store_case.prepared) as place:
                 for text in ("a", "b"):
                     (place.store / "blobs" / ("sha256-" + hashlib.sha256(text.encode()).hexdigest())).write_text(text)
                 (place.store / "blobs/sha256-x.partial-7").write_text("c")
@@ -385,7 +241,7 @@ class TwoServersOnOneStore(unittest.TestCase):
             return working.result(LONG)
 
     def test_cleanup_keeps_uploads_of_another_server(self):
-        with Place(prepared) as place:
+        with Place(store_case.prepared) as place:
             first = place.server()
             digest = hashlib.sha256(b"x" * 1000).hexdigest()
             status = self.in_the_middle(
@@ -396,7 +252,7 @@ class TwoServersOnOneStore(unittest.TestCase):
             self.assertEqual((place.store / "blobs" / ("sha256-" + digest)).read_bytes(), b"x" * 1000)
 
     def test_cleanup_keeps_blobs_that_another_server_creates_a_model_from(self):
-        with Place(prepared) as place:
+        with Place(store_case.prepared) as place:
             first = place.server()
             text = "the system text of a new model"
             digest = hashlib.sha256(text.encode()).hexdigest()
@@ -418,10 +274,10 @@ class TwoServersOnOneStore(unittest.TestCase):
             self.assertEqual((place.fault_in(), place.leftovers()), ("", []))
 
     def test_both_servers_change_the_store_continuously(self):
-        with Place(prepared) as place:
+        with Place(store_case.prepared) as place:
             servers = [place.server(shim=False) for _ in range(2)]
             for server in servers:
-                server.add_model("base", TINY, system="base")
+                server.add_model("base", store_case.TINY, system="base")
 
             def change(number):
                 server = servers[number % 2]
@@ -460,7 +316,7 @@ class WithoutRights(unittest.TestCase):
         place.folder.joinpath("log").touch()
 
     def test_read_only_store(self):
-        with Place(prepared) as place:
+        with Place(store_case.prepared) as place:
             self.allow(place, 0o555)
             server = place.server(shim=False, prefix=self.prefix, program=self.program(place))
             self.assertEqual(len(server.json("GET", "/api/tags")["models"]), 2)
@@ -489,7 +345,7 @@ class WithoutRights(unittest.TestCase):
 
     def test_unreadable_store(self):
         for part in ("", "manifests", "blobs"):
-            with Place(prepared) as place:
+            with Place(store_case.prepared) as place:
                 (place.store / part).chmod(0)
                 line = self.refusal(place, ["--models", str(place.store)])
                 self.assertIn("cannot read the model store", line)
@@ -503,7 +359,7 @@ class WithoutRights(unittest.TestCase):
                 self.assertIn("HOME is not set", line)
 
     def test_file_size_limit(self):
-        with Place(prepared) as place:
+        with Place(store_case.prepared) as place:
             server = place.server(shim=False, prefix=("prlimit", "--fsize=65536"))
             data = b"x" * 1000000
             status, _, text = server.request("POST", "/api/blobs/sha256:" + hashlib.sha256(data).hexdigest(), data)
@@ -523,7 +379,7 @@ class TheClockJumps(unittest.TestCase):
     def test_clock_jump_changes_no_timers(self):
         year = 365 * 24 * HOUR
         for jump in (10 * year, -10 * year):
-            with Place(prepared) as place:
+            with Place(store_case.prepared) as place:
                 place.rule("")
                 server = place.server()
                 ask(server, "POST", "/api/generate", {"model": "quick", "keep_alive": "1h"})

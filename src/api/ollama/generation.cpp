@@ -242,6 +242,10 @@ void handle(Call& call, Generator& generator, const GenerationRequest& request, 
     generator.run(request, sink, call.stop(), call.trace());
   } catch (const scheduler::Cancelled& cancelled) {
     if (!sink.begun()) throw StatusError(499, cancelled.what());
+    if (call.is_cancelled_by_server()) {
+      call.fail(503, std::string(http::kShuttingDown));
+      sink.fail(std::string(http::kShuttingDown));
+    }
   } catch (const std::exception& error) {
     if (!sink.begun()) throw;
     call.fail(500, error.what());

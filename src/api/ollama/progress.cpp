@@ -30,7 +30,11 @@ void Progress::run(const std::function<void()>& work) {
   call_.finish();
 }
 
-void Progress::end_failed(int status, const std::string& text) {
+void Progress::end_failed(int status, std::string text) {
+  if (call_.is_cancelled_by_server()) {
+    status = 503;
+    text = http::kShuttingDown;
+  }
   call_.fail(status, text);
   call_.finish(error_text(text) + "\n");
 }

@@ -25,7 +25,7 @@ class Progress {
   void report_status(const std::string& status);
 
  private:
-  void end_failed(int status, const std::string& text);
+  void end_failed(int status, std::string text);
 
   Call& call_;
   bool streams_;
