@@ -265,7 +265,13 @@ export const en = {
     chats: 'Chats in this browser',
     exportAll: 'Export all chats',
     import: 'Import chats',
-    imported: (n: number) => (n === 1 ? '1 chat was imported' : `${n} chats were imported`),
+    importHint: 'A file of exported chats, or conversations.json of a ChatGPT export. Nothing is overwritten.',
+    imported: (n: number, skipped = 0) => {
+      const chats = n === 1 ? '1 chat was imported' : `${n} chats were imported`;
+      if (skipped === 0) return chats;
+      return `${chats}. ${skipped === 1 ? '1 item' : `${skipped} items`} without usable text (images, files, tool calls) ${skipped === 1 ? 'was' : 'were'} skipped.`;
+    },
+    tooLarge: 'it is larger than 256 MB',
     importFailed: (why: string) => `This file cannot be imported: ${why}`,
     removeAll: 'Delete all chats',
     removeAllTitle: 'Delete all chats?',
