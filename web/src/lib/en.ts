@@ -82,6 +82,8 @@ export const en = {
   phase: {
     sending: 'Sending',
     waiting: 'Waiting in the queue',
+    before: (n: number) => (n === 0 ? 'Waiting in the queue: this request is next' : `Waiting in the queue: ${n} before this one`),
+    queue: (n: number) => (n === 1 ? 'Waiting in the queue: 1 request waits' : `Waiting in the queue: ${n} requests wait`),
     loading: (model: string, share = '') => `Loading ${model}${share ? `, ${share}` : ''}`,
     reading: (done: string, all: string) => `Reading ${done} of ${all} tokens`,
     readingAll: 'Reading the prompt',
