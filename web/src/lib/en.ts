@@ -216,7 +216,7 @@ export const en = {
     earlier: 'Earlier',
     later: 'Later',
     reset: 'Show everything',
-    zoomKeys: 'Wheel over the scale, or Ctrl and wheel over the bars. Keys: +, −, ← and →, 0 for everything.',
+    zoomKeys: 'The wheel zooms over the scale, and with Ctrl over the bars. Keys: + and − zoom, ← and → move, 0 shows everything.',
     spanName: 'Filter by name',
     spanLength: 'Min duration, ms',
     spansShown: (n: string, all: string) => `${n} of ${all} spans`,
