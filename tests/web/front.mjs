@@ -3,9 +3,11 @@
 import http from 'node:http';
 
 // Starts a proxy of the real server. If `chat` is given, it responds to /api/chat and
-// /api/generate: for texts and faults that a model does not produce on demand. `capabilities`
+// /api/generate: for texts and faults that a model does not produce on demand. Plans are then made
+// up, too, because the real model may not have the capabilities of the case. `capabilities`
 // replaces the capabilities of the model "writer". `prefix` is the path of the whole server.
-export async function front(main, chat, capabilities, prefix = '') {
+// `routes` has functions (body, response) by path, which respond instead of the server.
+export async function front(main, chat, capabilities, prefix = '', routes = {}) {
   const server = http.createServer((request, response) => {
     if (!request.url.startsWith(`${prefix}/`)) {
       response.writeHead(404).end();
@@ -15,6 +17,17 @@ export async function front(main, chat, capabilities, prefix = '') {
     if (chat && request.url.startsWith('/api/trace/web-')) {
       response.writeHead(200, { 'Content-Type': 'application/json' });
       response.end('{"spans":[]}');
+      return;
+    }
+    if (routes[request.url]) {
+      let body = '';
+      request.on('data', (piece) => { body += piece; });
+      request.on('end', () => routes[request.url](body ? JSON.parse(body) : undefined, response));
+      return;
+    }
+    if (chat && request.url === '/api/plan') {
+      response.writeHead(200, { 'Content-Type': 'application/json' });
+      response.end(JSON.stringify(planned()));
       return;
     }
     if (chat && ['/api/chat', '/api/generate'].includes(request.url)) {
@@ -52,6 +65,14 @@ export async function front(main, chat, capabilities, prefix = '') {
   await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
   return { url: `http://127.0.0.1:${server.address().port}${prefix}`, close: () => { server.closeAllConnections(); server.close(); } };
 }
+
+export const MIB = 1 << 20;
+
+// A response of /api/plan, with other fields and another memory.
+export const planned = (more = {}, memory = {}) => ({
+  model: 'writer:latest', loaded: true, prompt_tokens: 7150, prompt_tokens_full: 7150, context: 8192, max_context: 8192, ...more,
+  memory: { weights_bytes: 90 * MIB, scratch_bytes: 8 * MIB, kv_bytes: 2 * MIB, total_bytes: 100 * MIB, budget_bytes: 500 * MIB, free_bytes: 400 * MIB, fits: true, ...memory },
+});
 
 export const line = (content, more = {}) => `${JSON.stringify({ model: 'writer', response: content, message: { role: 'assistant', content }, done: false, ...more })}\n`;
 export const end = (more = {}) => `${JSON.stringify({ model: 'writer', message: { role: 'assistant', content: '' }, done: true, done_reason: 'stop', prompt_eval_count: 1515, prompt_cached_count: 1200,

@@ -7,6 +7,7 @@ import { readFileSync } from 'node:fs';
 import { gzipSync } from 'node:zlib';
 import { HOSTILE, RICH, end, front as frontOf, line, telling } from './front.mjs';
 import { faultCases } from './faults.mjs';
+import { viewCases } from './views.mjs';
 import { ask, askForMuch, theme } from './steps.mjs';
 
 const require = createRequire(new URL('../../web/package.json', import.meta.url));
@@ -275,6 +276,7 @@ const cases = {
     await page.getByText('was pulled').first().waitFor();
     const pulled = page.locator('.models > li').filter({ has: page.getByRole('heading', { name: /a\/small/ }) });
     await pulled.waitFor();
+    await pulled.getByText(/^Plan weights .* · first context .* · work space .* · total .*, free .* of .* fits$/).waitFor();
     await axe(page, 'models');
     await shot(page, 'models');
     await shot(page, 'models-phone', PHONE);
@@ -446,6 +448,7 @@ const cases = {
   },
 
   ...faultCases({ setting, control, front, open: (...all) => open(...all), shot: (...all) => shot(...all) }),
+  ...viewCases({ setting, control, front, open: (...all) => open(...all), shot: (...all) => shot(...all), axe: (...all) => axe(...all) }),
 };
 
 async function open(page, url, view = '') {

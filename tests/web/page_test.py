@@ -29,6 +29,7 @@ from server import Server  # noqa: E402
 
 SKIPPED = 77
 CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
+QUEUE = 2  # requests that may wait at the narrow server
 MODEL = "application/vnd.ollama.image.model"
 
 
@@ -59,7 +60,7 @@ class Stage:
         made.mkdir()
         subprocess.run([options.make_models, made, "--to-serve"], check=True, stdout=subprocess.DEVNULL)
         self.main = Server(self.place(folder / "main"), program=options.billow)
-        self.narrow = Server(self.place(folder / "narrow"), ("--parallel", "1", "--max-queue", "1"), program=options.billow)
+        self.narrow = Server(self.place(folder / "narrow"), ("--parallel", "1", "--max-queue", str(QUEUE)), program=options.billow)
         self.bare = Server(self.place(folder / "bare"), ("--read-only",), program=options.billow)
         for server in (self.main, self.narrow):
             server.add_model("writer", made / "writer.gguf", parameters={"num_predict": 48, "seed": 7, "temperature": 0.8})
@@ -106,18 +107,29 @@ class Stage:
             os.kill(pid, signal.SIGKILL)
 
     def fill(self):
-        """Fills the narrow server until empty(): sends two requests with long answers. One runs and one waits."""
+        """Fills the narrow server until empty(): one request runs, and the queue is full."""
+        self.occupy(QUEUE)
+
+    def line(self):
+        """Gives the narrow server work until empty(): one request runs, and one waits."""
+        self.occupy(1)
+
+    def occupy(self, n_waiting):
         long = {"type": "array", "items": {"type": "string", "pattern": "^[a-z]{4,12}$"}, "minItems": 9000}
         body = json.dumps({"model": "writer", "prompt": "1 2 3", "format": long, "options": {"num_predict": 60000}}).encode()
         head = f"POST /api/generate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
         deadline = time.monotonic() + 20
-        for busy in (lambda memory: any(model["running"] for model in memory["models"]), lambda memory: memory["waiting"] > 0):
+        for n in range(1 + n_waiting):
             connection = socket.create_connection(("127.0.0.1", self.narrow.port))
             connection.sendall(head.encode() + body)
             self.held.append(connection)
-            while not busy(self.narrow.json("GET", "/api/memory")):
+            while not self.has_taken(n):
                 assert time.monotonic() < deadline, "the narrow server does not fill"
                 time.sleep(0.05)
+
+    def has_taken(self, n_waiting):
+        memory = self.narrow.json("GET", "/api/memory")
+        return memory["waiting"] >= n_waiting and any(model["running"] for model in memory["models"])
 
     def empty(self):
         while self.held:
@@ -139,7 +151,7 @@ def serve_controls(stage):
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_POST(self):
             name = self.path.strip("/")
-            assert name in ("kill", "start", "crash", "fill", "empty", "fast"), name
+            assert name in ("kill", "start", "crash", "fill", "line", "empty", "fast"), name
             getattr(stage, name)()
             self.send_response(204)
             self.end_headers()

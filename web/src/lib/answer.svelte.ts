@@ -4,11 +4,13 @@ import { Failure, ask, isAbort, json, lines, messageOf, pause } from './api';
 import { newId } from './ids';
 import { say } from './language';
 import { TokenCount } from './pieces';
-import type { LiveEvent, Message, Stats, ToolCall, TraceFull } from './types';
+import { modelOf, olderOf, placeOf, type Place } from './queue';
+import type { LiveEvent, MemoryState, Message, Stats, ToolCall, TraceFull, TraceHead } from './types';
 import { progressOf, type Progress } from './waterfall';
 
 const MAX_TRIES = 5; // while the server is busy
 const POLL_MS = 400;
+const MAX_OLDER = 32; // requests whose models are looked up for the place in the queue
 
 export interface Work {
   message: Message; // receives the answer; its existing text stays
@@ -27,6 +29,7 @@ export class Answer {
   progress = $state.raw<Progress>({ phase: 'sending' });
   busySeconds = $state(0);
   loadRatio = $state(0); // progress of loading the model, from 0 to 1
+  place = $state.raw<Place | undefined>(); // while it waits in the queue
   held = $state(0); // tokens in the context
   speed = $state(0); // tokens per second over the last seconds
   events = $state.raw<LiveEvent[]>([]);
@@ -45,6 +48,7 @@ export class Answer {
   #thinkingSince = 0;
   #thinkingMs = 0;
   #times: number[] = [];
+  #models = new Map<string, string>(); // of other requests, by id
   #saved = 0;
   #signs = 0;
 
@@ -158,16 +162,35 @@ export class Answer {
         this.progress = progressOf(trace.spans);
         this.phase = this.progress.phase;
         if (this.progress.context) this.context = this.progress.context;
-        if (this.phase === 'loading' || this.phase === 'waiting') await this.#watchLoad(signal);
+        // A request on a loaded model can wait for its turn, too.
+        const isIdle = this.phase === 'loading' || this.phase === 'waiting' || (this.phase === 'reading' && !this.progress.read);
+        if (isIdle) await this.#watchQueue(signal);
       }
     } catch {
       // The polling was aborted, or there is no trace. The response itself reports errors.
     }
   }
 
-  async #watchLoad(signal: AbortSignal): Promise<void> {
-    const { models } = await json<{ models: { name: string; load_ratio?: number }[] }>('GET', '/api/memory', undefined, { signal });
-    this.loadRatio = models.find((row) => row.name === this.work.model)?.load_ratio ?? 0;
+  async #watchQueue(signal: AbortSignal): Promise<void> {
+    const memory = await json<MemoryState>('GET', '/api/memory', undefined, { signal });
+    const row = memory.models.find((one) => one.name === this.work.model);
+    this.loadRatio = row?.load_ratio ?? 0;
+    const isQueued = row && row.waiting > 0 && row.state !== 'loading';
+    this.place = placeOf(memory, this.work.model, isQueued ? await this.#older(signal) : undefined);
+  }
+
+  // Returns the number of older requests of the model that have not ended; undefined if unknown.
+  async #older(signal: AbortSignal): Promise<number | undefined> {
+    const { traces } = await json<{ traces: TraceHead[] }>('GET', '/api/trace', undefined, { signal });
+    const older = olderOf(traces, this.requestId);
+    if (!older || older.length > MAX_OLDER) return undefined;
+    for (const { id, model } of older) {
+      if (this.#models.get(id)) continue;
+      // A trace that ends now may be gone.
+      const found = model ?? (await json<TraceFull>('GET', `/api/trace/${encodeURIComponent(id)}`, undefined, { signal }).then(modelOf, () => ''));
+      this.#models.set(id, found);
+    }
+    return older.filter(({ id }) => this.#models.get(id) === this.work.model).length;
   }
 
   // Reads the size of the prompt from the trace, if the first token came before the first poll.

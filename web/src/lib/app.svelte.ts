@@ -187,8 +187,8 @@ class App {
       this.isLasting = false;
       this.notify(say.errors.storageFull, 0);
     }
-    for (const chat of chats) this.chats = [chat, ...this.chats.filter((other) => other.id !== chat.id)];
-    this.chats = [...this.chats].sort((a, b) => Number(b.pinned) - Number(a.pinned) || b.updated - a.updated);
+    const ids = new Set(chats.map((chat) => chat.id));
+    this.chats = [...chats, ...this.chats.filter((other) => !ids.has(other.id))].sort((a, b) => Number(b.pinned) - Number(a.pinned) || b.updated - a.updated);
     const own = messages.filter((message) => message.chat === this.treeOf);
     if (own.length > 0) this.tree = treeOf([...new Map([...this.tree, ...own.map((message) => [message.id, message] as const)]).values()]);
     this.#others?.postMessage('changed');

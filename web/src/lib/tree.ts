@@ -31,9 +31,9 @@ export function pathTo(tree: Tree, leaf: string): Message[] {
   const seen = new Set<string>();
   for (let at = tree.get(leaf); at && !seen.has(at.id); at = tree.get(at.parent)) {
     seen.add(at.id);
-    path.unshift(at);
+    path.push(at);
   }
-  return path;
+  return path.reverse();
 }
 
 // Returns the leaf below a message, following the newest children.

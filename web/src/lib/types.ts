@@ -126,3 +126,30 @@ export interface TraceFull extends TraceHead {
   spans: SpanRow[];
   left_out?: number;
 }
+
+// A response of POST /api/plan.
+export interface Plan {
+  model: string;
+  loaded: boolean;
+  prompt_tokens?: number; // absent for a load without a request, like the fields up to max_context
+  prompt_tokens_full?: number; // before old messages are left out
+  context?: number;
+  max_context?: number;
+  memory: {
+    weights_bytes: number;
+    scratch_bytes: number;
+    kv_bytes: number; // of the first context
+    total_bytes: number;
+    budget_bytes: number;
+    free_bytes: number;
+    fits: boolean;
+  };
+}
+
+// A response of GET /api/memory; fields that the page does not use are left out.
+export interface MemoryState {
+  budget_bytes: number;
+  granted_bytes: number;
+  waiting: number;
+  models: { name: string; state: string; running: number; waiting: number; load_ratio?: number }[];
+}

@@ -28,6 +28,12 @@ export function rowsOf(spans: readonly SpanRow[]): Row[] {
   return rows.sort((a, b) => a.begin - b.begin || b.end - a.end);
 }
 
+// Returns the spans whose name contains `words`, and that are at least `min` ns long.
+export function filtered(spans: readonly SpanRow[], words: string, min: number): SpanRow[] {
+  const wanted = words.trim().toLowerCase();
+  return spans.filter((span) => span.name.toLowerCase().includes(wanted) && span.end - span.begin >= min);
+}
+
 function rowOf(name: string, spans: SpanRow[]): Row {
   const last = spans[spans.length - 1];
   return {
