@@ -1,7 +1,7 @@
 # The two commands are `make run` and `make test`; each does all the set-up that it needs.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help run test build bench format lint clean setup-build setup-run setup-bench setup-test
+.PHONY: help run test build install package tarball bench format lint clean setup-build setup-run setup-bench setup-test setup-portable
 
 # Everything kept outside the checkout lies in one folder, unless the user has a place for it already.
 ifeq ($(HOME),)
@@ -24,18 +24,21 @@ help:
 	@echo 'make run      set up, build, start a server with a small model and chat (not on a terminal: one question)'
 	@echo 'make test     set up, build in every way and run every test'
 	@echo 'make build    set up and build $(BILLOW)'
+	@echo 'make install  install the program and its service; prefix=/usr/local, DESTDIR=, service=no leaves out the service'
+	@echo 'make package  make a Debian package in build/release/package'
+	@echo 'make tarball  make a portable tarball in build/release/package, for glibc 2.28 or newer'
 	@echo 'make bench    compare speed with llama.cpp and OpenVINO where they are here; BENCH_ARGS=--quick or --help'
 	@echo 'make format   bring every source file into its form'
 	@echo 'make lint     form, layers, style, headers, clang-tidy'
 	@echo 'make clean    remove what was built'
 
-setup-build setup-run setup-bench setup-test: setup-%:
+setup-build setup-run setup-bench setup-test setup-portable: setup-%:
 	@tools/setup $(if $(filter test,$*),all,$*)
 
 # Once the build folder is configured, Ninja looks after everything that changes.
 define build-program
 @[ -e build/release/build.ninja ] || cmake --preset release
-@ninja -C build/release billow
+@ninja -C build/release billow billow_packaging
 endef
 
 build: setup-build
@@ -44,6 +47,24 @@ build: setup-build
 run: setup-run
 	$(build-program)
 	@tools/demo $(BILLOW) "$(MODEL)" "$(CACHE)/demo-store"
+
+# The time of all files in packages: the commit's.
+export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || stat -c %Y CHANGELOG.md)
+BUILD ?= build/release
+prefix ?= /usr/local
+service ?= yes
+
+# Builds the program only where it is missing: `sudo make install` must not build as root.
+install:
+	@[ -e $(BUILD)/bin/billow ] && [ -e $(BUILD)/packaging/compressed.stamp ] || $(MAKE) build
+	@cmake --install $(BUILD) --prefix "$(prefix)" --strip --component program
+	@[ "$(service)" = no ] || cmake --install $(BUILD) --prefix "$(prefix)" --component service
+
+package: build
+	@cd $(BUILD) && cpack -G DEB
+
+tarball: build setup-portable
+	@packaging/portable/tarball $(BUILD) $(BUILD)/package
 
 # Configured anew each time: an older build folder may know nothing of the benchmarks.
 bench: setup-bench
