@@ -1,9 +1,9 @@
-# The two commands are `make run` and `make test`; each does all the set-up that it needs.
+# The two commands are `make run` and `make test`. Both do the necessary set-up.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .PHONY: help run test build install package tarball bench format lint clean setup-build setup-run setup-bench setup-test setup-portable
 
-# Everything kept outside the checkout lies in one folder, unless the user has a place for it already.
+# One folder has everything outside the checkout, unless the user has already chosen other places.
 ifeq ($(HOME),)
 export HOME := $(shell getent passwd "$$(id -u)" | cut -d: -f6)
 endif
@@ -21,21 +21,21 @@ BILLOW := build/release/bin/billow
 MODEL := $(BILLOW_TEST_MODELS)/smollm2-135m-q4_1.gguf
 
 help:
-	@echo 'make run      set up, build, start a server with a small model and chat (not on a terminal: one question)'
-	@echo 'make test     set up, build in every way and run every test'
+	@echo 'make run      set up, build, start a server with a small model and chat (without a terminal: one question)'
+	@echo 'make test     set up, build all presets and run all tests'
 	@echo 'make build    set up and build $(BILLOW)'
-	@echo 'make install  install the program and its service; prefix=/usr/local, DESTDIR=, service=no leaves out the service'
+	@echo 'make install  install the program and its service; prefix=/usr/local, DESTDIR=FOLDER, service=no'
 	@echo 'make package  make a Debian package in build/release/package'
 	@echo 'make tarball  make a portable tarball in build/release/package, for glibc 2.28 or newer'
-	@echo 'make bench    compare speed with llama.cpp and OpenVINO where they are here; BENCH_ARGS=--quick or --help'
-	@echo 'make format   bring every source file into its form'
-	@echo 'make lint     form, layers, style, headers, clang-tidy'
-	@echo 'make clean    remove what was built'
+	@echo 'make bench    compare speed with llama.cpp and OpenVINO if they are installed; BENCH_ARGS=--quick or --help'
+	@echo 'make format   format all source files'
+	@echo 'make lint     format, layers, style, prose, headers, clang-tidy'
+	@echo 'make clean    remove the build folder'
 
 setup-build setup-run setup-bench setup-test setup-portable: setup-%:
 	@tools/setup $(if $(filter test,$*),all,$*)
 
-# Once the build folder is configured, Ninja looks after everything that changes.
+# After the build folder is configured, Ninja handles all changes.
 define build-program
 @[ -e build/release/build.ninja ] || cmake --preset release
 @ninja -C build/release billow billow_packaging
@@ -54,7 +54,7 @@ BUILD ?= build/release
 prefix ?= /usr/local
 service ?= yes
 
-# Builds the program only where it is missing: `sudo make install` must not build as root.
+# Builds the program only if it is missing: `sudo make install` must not build as root.
 install:
 	@[ -e $(BUILD)/bin/billow ] && [ -e $(BUILD)/packaging/compressed.stamp ] || $(MAKE) build
 	@cmake --install $(BUILD) --prefix "$(prefix)" --strip --component program
@@ -66,7 +66,7 @@ package: build
 tarball: build setup-portable
 	@packaging/portable/tarball $(BUILD) $(BUILD)/package
 
-# Configured anew each time: an older build folder may know nothing of the benchmarks.
+# Configures each time, because an older build folder may not have the benchmarks.
 bench: setup-bench
 	@cmake --preset release >/dev/null
 	@ninja -C build/release billow billow_micro

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The parts of bench/compare that measure nothing: what it reads from the programs' output, medians, ratios, the table,
-and that programs take turns. No program of a peer is run."""
+"""Tests the parts of bench/compare that measure nothing: parsing of the programs' output, medians, ratios, the table, and
+the order of turns. Runs no peer."""
 
 import argparse
 import json
@@ -19,7 +19,7 @@ from comparison import cases, machine, model_files, programs, report, synthetic,
 
 
 class StandIn:
-    """A program that answers with the figures it is given, and writes down its turns."""
+    """A program that returns given figures and records its turns."""
 
     def __init__(self, name, figures, turns_taken, fails_in_round=None):
         self.name, self.figures, self.turns, self.fails = name, figures, turns_taken, fails_in_round
@@ -40,13 +40,13 @@ def script(folder, name, text):
 
 
 class Cases(unittest.TestCase):
-    def test_names_are_unique_and_models_known(self):
+    def test_names_are_unique_and_models_exist(self):
         names = [case.name for case in cases.CASES]
         self.assertEqual(len(names), len(set(names)))
         for case in cases.CASES:
             self.assertIn(case.model, cases.MODELS)
 
-    def test_selection_takes_whole_names_parts_and_patterns(self):
+    def test_selection_accepts_names_parts_and_patterns(self):
         def names(*patterns):
             return [case.name for case in cases.select(patterns)]
         self.assertEqual(names("smollm2-q4_1/prefill-512"), ["smollm2-q4_1/prefill-512"])
@@ -68,8 +68,8 @@ class Output(unittest.TestCase):
     def test_llama_bench(self):
         rows = [{"n_prompt": 512, "n_gen": 0, "n_depth": 4096, "avg_ts": 107.5}, {"n_prompt": 0, "n_gen": 64, "avg_ts": 41.0}]
         self.assertEqual(programs.parse_llama_bench(json.dumps(rows)), {"prefill": 107.5, "decode": 41.0})
-        behind_prompt = [{"n_prompt": 128, "n_gen": 32, "avg_ts": 12.5}]  # of ik_llama.cpp
-        self.assertEqual(programs.parse_llama_bench(json.dumps(behind_prompt)), {"decode": 12.5})
+        after_prompt = [{"n_prompt": 128, "n_gen": 32, "avg_ts": 12.5}]  # format of ik_llama.cpp
+        self.assertEqual(programs.parse_llama_bench(json.dumps(after_prompt)), {"decode": 12.5})
 
     def test_batched_bench_among_other_lines(self):
         text = b'\nload_backend: x\n{"pp": 256, "tg": 64, "pl": 8, "speed_pp": 300.0, "speed_tg": 161.0}\n\n'
@@ -77,7 +77,7 @@ class Output(unittest.TestCase):
         with self.assertRaises(programs.Skipped):
             programs.parse_batched_bench(b"failed to load\n")
 
-    def test_a_program_that_fails_says_why(self):
+    def test_failed_program_gives_reason(self):
         with tempfile.TemporaryDirectory() as folder:
             bad = script(folder, "bad", "echo one >&2; echo 'cannot load' >&2; exit 3")
             with self.assertRaisesRegex(programs.Skipped, "exit status 3: cannot load"):
@@ -106,14 +106,14 @@ class Output(unittest.TestCase):
         self.assertEqual(list(rates.values()), [1.0, 2.0, 3.0])
         self.assertIn("(+100 %)", machine.canary_line(rates, {what: rate / 2 for what, rate in rates.items()}))
 
-    def test_time_that_others_took(self):
+    def test_time_of_other_programs_and_machines(self):
         before = machine.ProcessorTime("cpu 100 0 100 1000 0 0 0 0 0 0\n", own=1)
         after = machine.ProcessorTime("cpu 300 0 100 1100 0 0 0 100 0 0\n", own=2)
         self.assertEqual(after.since(before), {"steal_percent": 25.0, "others_percent": 25.0})
 
 
 class Peers(unittest.TestCase):
-    def test_a_llama_is_a_folder_a_program_or_a_root(self):
+    def test_llama_is_folder_program_or_root(self):
         with tempfile.TemporaryDirectory() as folder:
             os.makedirs(folder + "/root/usr/bin")
             for place in (folder, folder + "/root/usr/bin"):
@@ -139,10 +139,10 @@ class Peers(unittest.TestCase):
             plain, repacked = pathlib.Path(folder, "calls").read_text().splitlines()
             self.assertIn("-gp 128,4", plain)
             self.assertEqual(repacked, plain + " -rtr 1 -fa 1")
-            with self.assertRaisesRegex(programs.Skipped, "behind another"):
+            with self.assertRaisesRegex(programs.Skipped, "after another"):
                 peers[0].run(cases.Case("smollm2-q4_1", "prefill", n_prompt=4, depth=128), pathlib.Path("m"), 2, 10)
 
-    def test_a_root_sees_the_file_that_is_there_now(self):
+    def test_root_sees_the_current_file(self):
         with tempfile.TemporaryDirectory() as folder:
             peer, model = programs.LlamaCpp("llama.cpp", "/usr/bin", folder + "/root"), pathlib.Path(folder, "m.gguf")
             for content in ("one", "two", "longer"):
@@ -150,7 +150,7 @@ class Peers(unittest.TestCase):
                 model.write_text(content)
                 self.assertEqual(pathlib.Path(folder + "/root" + peer.visible(model)).read_text(), content)
 
-    def test_kv_in_a_type_that_billow_does_not_know_is_skipped(self):
+    def test_unknown_kv_type_is_skipped(self):
         with tempfile.TemporaryDirectory() as folder:
             case = cases.Case("smollm2-q4_1", "decode", n_generate=1, kv="q8_0")
             old = script(folder, "old", "echo usage")
@@ -161,7 +161,7 @@ class Peers(unittest.TestCase):
 
 
 class Models(unittest.TestCase):
-    def test_derived_ones_are_made_once_and_whole(self):
+    def test_derived_models_are_made_once_and_complete(self):
         with tempfile.TemporaryDirectory() as folder:
             tools, real, derived = (pathlib.Path(folder, name) for name in ("tools", "real", "derived"))
             tools.mkdir(), real.mkdir()
@@ -178,7 +178,7 @@ class Models(unittest.TestCase):
             self.assertIn("llama-quantize", model_files.ModelFiles(real, derived, []).missing("smollm2-f16"))
 
 
-    def test_synthetic_ones_have_the_bytes_that_their_tensors_need(self):
+    def test_synthetic_models_have_the_bytes_of_their_tensors(self):
         shape = synthetic.Shape("llama", 2, 2, 320, 256, {"feed_forward_length": 14336}, synthetic.llama_layer, "Q4_K_M")
         with tempfile.TemporaryDirectory() as folder, unittest.mock.patch.dict(synthetic.SHAPES, {"tiny": shape}):
             one, two = pathlib.Path(folder, "one"), pathlib.Path(folder, "sub/two")
@@ -199,7 +199,7 @@ class Models(unittest.TestCase):
 
 
 class Figures(unittest.TestCase):
-    def test_turns_interleave_and_one_that_fails_is_left_out(self):
+    def test_turns_interleave_and_failed_program_is_skipped(self):
         taken = []
         contestants = [StandIn("a", [1, 2, 9], taken), StandIn("b", [4, 4, 4], taken, fails_in_round=2), StandIn("c", [3, 3, 3], taken)]
         args = argparse.Namespace(rounds=3, threads=2, timeout=1)
@@ -210,7 +210,7 @@ class Figures(unittest.TestCase):
         row = next(turns.rows_of(cases.CASES[0], runs, {"llama.cpp": ["b", "c"]}))
         self.assertEqual(row["results"]["a"]["median"], 2)
 
-    def test_ratio_is_to_the_fastest_of_a_group(self):
+    def test_ratio_uses_the_fastest_peer_of_a_group(self):
         results = {name: report.summary(runs) for name, runs in
                    {"billow": [300, 100, 200], "debian": [50, 40], "native": [80]}.items()}
         ratios = report.compare("tokens/s", results, "billow", {"llama.cpp": ["debian", "native"], "openvino": ["openvino"]})

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
-"""The parts of bench/elastic_run: each check on a run that is right and on one that is wrong, and the plot. No model is
-run."""
+"""Tests the parts of bench/elastic_run: each check with a correct and with a wrong run, and the plot. Runs no model."""
 
 import json
 import pathlib
@@ -23,7 +22,7 @@ N_PROMPT, DROP, KEEP, N_TOKENS = 20, 400, 624, 2000
 
 
 def rows(gap=0.01, transition_gap=0.01, resident=150 * MIB, last_rung=1024):
-    """A run in a context of 1024 that keeps 624: token i is chosen when i - 1 of the answer are evaluated."""
+    """Returns a run in a context of 1024 that keeps 624 tokens. Token i is chosen after i - 1 tokens of the answer are evaluated."""
     held, rung, seconds, out = N_PROMPT - 1, 512, 0.0, []
     for n in range(1, N_TOKENS + 1):
         wait = gap
@@ -77,7 +76,7 @@ def record():
 
 
 def outcome(changed_trace=None, **changes):
-    """{check: passed} where the named parts of the record are replaced."""
+    """Returns {check: passed} with the named parts of the record replaced."""
     return {check.name: check.passed for check in checks.all_checks(changed_trace or trace(), record() | changes)}
 
 
@@ -86,7 +85,7 @@ def failed(changed_trace=None, **changes):
 
 
 class Checks(unittest.TestCase):
-    def test_a_right_run_passes_them_all(self):
+    def test_correct_run_passes_all_checks(self):
         found = outcome()
         self.assertEqual(len(found), 9)
         self.assertEqual(set(found.values()), {True}, found)
@@ -95,21 +94,21 @@ class Checks(unittest.TestCase):
         self.assertEqual(failed(exit_status=1), ["end of the run"])
         self.assertIn("end of the run", failed(trace(rows()[:-1])))
 
-    def test_transitions_at_other_places(self):
-        """Though run and plan agree."""
+    def test_wrong_transitions(self):
+        """The run and the plan agree, but both are wrong."""
         run = record()
         for one in (run["result"]["events"][0], run["plan"]["transitions"][0]):
             one["to"] = 2048
         self.assertEqual(failed(result=run["result"], plan=run["plan"]), ["transitions"])
 
-    def test_events_that_are_not_the_plans(self):
+    def test_unplanned_events(self):
         for change in ({"count": 1}, {"keep": KEEP + 1}, {"drop": DROP - 1}, {"first_at_generated": 1004},
                        {"every_generated": 399}):
             plan = record()["plan"]
             plan["compactions"] |= change
             self.assertEqual(failed(plan=plan), ["events as planned"], change)
 
-    def test_events_that_the_trace_does_not_show(self):
+    def test_events_missing_in_trace(self):
         flat = [row[:2] + [min(row[2], 1024)] + row[3:] for row in rows()]
         for i, row in enumerate(flat[1:], 1):
             row[2] = max(row[2], flat[i - 1][2])
@@ -139,7 +138,7 @@ class Checks(unittest.TestCase):
 
     def test_shifts_must_take_no_time(self):
         wanted = record()["wanted"] | {"policy": "shift"}
-        self.assertEqual(failed(wanted=wanted), ["pause at shifts"])  # each takes half a second
+        self.assertEqual(failed(wanted=wanted), ["pause at shifts"])  # each shift takes half a second
         quick = rows()
         for i, row in enumerate(quick):
             row[1] = f"{0.01 * i:.6f}"
@@ -147,36 +146,36 @@ class Checks(unittest.TestCase):
         self.assertTrue(found["pause at shifts"])
         self.assertNotIn("speed of refills", found)
 
-    def test_memory_beyond_what_is_accounted_for(self):
+    def test_memory_differs_from_accounted(self):
         self.assertEqual(failed(trace(rows(resident=60 * MIB))), ["resident memory"])
         self.assertEqual(failed(trace(rows(resident=225 * MIB))), ["resident memory"])
         self.assertEqual(failed(trace(rows(resident=0))), ["resident memory"])
 
-    def test_the_traces_own_account_counts_where_it_has_one(self):
+    def test_trace_column_overrides_calculated_memory(self):
         self.assertEqual(failed(trace(column=300 * MIB)), ["resident memory"])
         self.assertEqual(failed(trace(column=200 * MIB)), [])
-        for column, told in ((None, True), (200 * MIB, False)):
+        for column, is_missing in ((None, True), (200 * MIB, False)):
             found = {check.name: check.measured for check in checks.all_checks(trace(column=column), record())}
-            self.assertEqual("no accounted_bytes" in found["resident memory"], told)
+            self.assertEqual("no accounted_bytes" in found["resident memory"], is_missing)
 
-    def test_table_has_a_line_for_each(self):
+    def test_table_has_a_line_per_check(self):
         lines = checks.table(checks.all_checks(trace(), record() | {"exit_status": 1})).splitlines()
         self.assertEqual(len(lines), 10)
         self.assertTrue(lines[1].startswith("FAILED  end of the run"))
 
 
 class Traces(unittest.TestCase):
-    def test_what_is_no_trace(self):
+    def test_invalid_trace(self):
         for lines in ([], [HEAD], ["a,b", "1,2"], [HEAD, "1,0.0,x,512,0,0"], [HEAD, "1,0.0"]):
-            with self.assertRaisesRegex(ValueError, "no trace"):
+            with self.assertRaisesRegex(ValueError, "not a trace"):
                 Trace(lines)
 
-    def test_rates_leave_compactions_out(self):
+    def test_rates_ignore_compactions(self):
         self.assertTrue(all(abs(rate - 100) < 0.1 for _, rate in trace().rates(1)))
 
 
 class Plot(unittest.TestCase):
-    def test_it_is_a_picture_with_all_events(self):
+    def test_plot_has_all_events(self):
         text = plot.svg(trace(), record())
         xml.etree.ElementTree.fromstring(text)
         n_compactions = record()["plan"]["compactions"]["count"]
@@ -184,12 +183,12 @@ class Plot(unittest.TestCase):
         for word in ("512 → 1024", "Example &lt;1&gt;", "tokens/s", "KV memory, MiB", f"drop {DROP}, keep {KEEP}"):
             self.assertIn(word, text)
 
-    def test_a_long_run_stays_small(self):
+    def test_plot_of_long_run_is_small(self):
         with mock.patch.object(sys.modules[__name__], "N_TOKENS", 200000):
             lines, run = rows(), record()
         self.assertLess(len(plot.svg(trace(lines), run).encode()), 60000)
 
-    def test_thin_keeps_what_stands_out(self):
+    def test_thin_keeps_extremes(self):
         points = [(i, 5) for i in range(1000)]
         points[333] = (333, 9)
         points[334] = (334, 1)
@@ -200,12 +199,12 @@ class Plot(unittest.TestCase):
         self.assertEqual(few, sorted(few))
 
     def test_steps_of_axes(self):
-        for least, step in ((18.3, 20), (0.9, 1), (26, 40), (1000, 1000), (2.1, 2.5)):
-            self.assertAlmostEqual(plot.nice_step(least), step)
+        for min_step, step in ((18.3, 20), (0.9, 1), (26, 40), (1000, 1000), (2.1, 2.5)):
+            self.assertAlmostEqual(plot.nice_step(min_step), step)
 
 
 class Program(unittest.TestCase):
-    """The script itself, on files of an earlier run."""
+    """The script itself, with files of an earlier run."""
 
     def run_on(self, lines, run):
         with tempfile.TemporaryDirectory() as folder:
@@ -225,10 +224,10 @@ class Program(unittest.TestCase):
         self.assertEqual((status, err), (1, ""))
         self.assertIn("FAILED  resident memory", out)
 
-    def test_what_is_no_run_is_one_line(self):
+    def test_invalid_run_gives_one_line(self):
         status, _, err, _ = self.run_on([], record())
         self.assertEqual((status, err.count("\n")), (1, 1), err)
-        self.assertRegex(err, "^bench/elastic_run: .*t.csv: no trace")
+        self.assertRegex(err, "^bench/elastic_run: .*t.csv: not a trace")
 
 
 if __name__ == "__main__":

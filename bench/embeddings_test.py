@@ -1,4 +1,4 @@
-"""The parts of bench/embeddings that measure nothing."""
+"""Tests the parts of bench/embeddings that measure nothing."""
 
 import contextlib
 import io
@@ -20,7 +20,7 @@ BENCH = runpy.run_path(str(pathlib.Path(__file__).resolve().parent / "embeddings
 
 
 class Corpus(unittest.TestCase):
-    def test_is_the_same_each_time_and_of_the_wanted_lengths(self):
+    def test_is_repeatable_with_expected_lengths(self):
         words = [f"{'abcdefgh'[i % 8]}{'mnopqrst'[i // 8 % 8]}{'uvwxyz'[i // 64 % 6]}e" for i in range(384)] + ["[CLS]", "##ing", "a"]
         texts = embedding.corpus(words)
         self.assertEqual(texts, embedding.corpus(words))
@@ -36,7 +36,7 @@ class Slices(unittest.TestCase):
         self.assertEqual([len(part) for part in iter(take, None)], [32, 32, 6])
         self.assertIsNone(take())
 
-    def test_percentiles_are_of_the_slowest(self):
+    def test_percentiles(self):
         self.assertEqual(embedding.percentile([5.0, 1.0, 9.0], 0.99), 9.0)
         self.assertEqual(embedding.percentile(list(range(1000)), 0.99), 990)
 
@@ -51,13 +51,13 @@ billow_embed_batch_tokens_sum{model="a"} 700
 billow_embed_batch_tokens_sum{model="b"} 100
 """
 
-    def test_passes_are_those_of_all_models(self):
+    def test_passes_sum_over_all_models(self):
         self.assertEqual(embedding.passes_of(self.METRICS), (800.0, 2.0))
         self.assertEqual(embedding.passes_of("# nothing\n"), (0.0, 0.0))
 
-    def test_PG_4_the_bound_is_two_passes_and_the_texts_own_time(self):
+    def test_PG_4_bound_is_two_passes_and_own_time(self):
         class Server:
-            """Answers at once; of its passes each takes 10 ms."""
+            """Responds immediately. Each pass takes 10 ms."""
 
             def __init__(self):
                 self.asked, self.n = [], 0
@@ -83,7 +83,7 @@ billow_embed_batch_tokens_sum{model="b"} 100
         self.assertEqual(server.asked.count(("single", 1)), 40)
         self.assertGreater(server.asked.count(("bulk", 64)), 0)
 
-    def test_what_is_above_the_bound_is_told(self):
+    def test_time_above_the_bound_is_reported(self):
         times = {"p50_ms": 2.0, "p99_ms": 3.0}
         run = {"alone": times, "beside": {"p50_ms": 12.0, "p99_ms": 21.0}, "pass_ms": 10.0, "bound_ms": 22.0}
         self.assertTrue(BENCH["fairness_line"]("f16", [run]).endswith("p99 within"))
@@ -91,13 +91,13 @@ billow_embed_batch_tokens_sum{model="b"} 100
 
 
 class Packing(unittest.TestCase):
-    def test_PG_2_short_texts_have_to_gain_and_long_ones_not_to_lose(self):
-        self.assertEqual([(n_tokens, least) for n_tokens, _, least in BENCH["PACKING"]], [(16, 1.2), (512, 0.98)])
+    def test_PG_2_short_texts_gain_and_long_texts_do_not_lose(self):
+        self.assertEqual([(n_tokens, min_gain) for n_tokens, _, min_gain in BENCH["PACKING"]], [(16, 1.2), (512, 0.98)])
         line = BENCH["packing_line"]
         self.assertTrue(line("f16", 16, 1.2, [{"packed": 120.0, "single": 100.0}]).endswith("1.20x, at least 1.2: reached"))
         self.assertTrue(line("f16", 16, 1.2, [{"packed": 119.0, "single": 100.0}]).endswith("BELOW"))
 
-    def test_texts_have_a_word_for_each_token_but_two(self):
+    def test_texts_have_two_words_less_than_tokens(self):
         texts = embedding.texts_of_tokens(["word", "other", "[CLS]", "##ing"], 16, 5)
         self.assertEqual([len(text.split()) for text in texts], [14] * 5)
 
@@ -106,14 +106,14 @@ class Soak(unittest.TestCase):
     def samples(self, server_bytes):
         return [{"seconds": 60.0 * i, "texts": i, "server_bytes": n, "runner_bytes": 100 << 20} for i, n in enumerate(server_bytes, 1)]
 
-    def test_growth_is_from_the_settled_state_to_the_end(self):
+    def test_growth_counts_from_the_settled_state(self):
         rising = self.samples([10.0] * 10 + [20.0] * 10 + [21.0] * 80)
         self.assertAlmostEqual(embedding_soak.growth(rising, "server_bytes"), 0.05)
         self.assertTrue(embedding_soak.summary(rising).endswith("server +5.0 %, runner +0.0 %: NOT flat within 2 %"))
         self.assertTrue(embedding_soak.summary(self.samples([10.0, 20.0, 20.0, 20.0])).endswith("flat within 2 %"))
         self.assertEqual(embedding_soak.summary(rising[:1]), "too short to tell")
 
-    def test_requests_are_of_every_kind(self):
+    def test_requests_of_every_kind(self):
         chance, texts = random.Random(1), [f"text {i}" for i in range(200)]
         bodies = {kind: embedding_soak.body_of(kind, chance, texts, ["long"], "m") for kind in embedding_soak.KINDS}
         self.assertIn(bodies["one"]["input"], texts)
@@ -128,7 +128,7 @@ class Arguments(unittest.TestCase):
         with unittest.mock.patch.object(sys, "argv", ["embeddings", *arguments]):
             return BENCH["parse_args"]()
 
-    def test_PG_5_numbers_of_clients_are_an_option(self):
+    def test_PG_5_clients_option(self):
         names = [name for name, *_ in BENCH["cases"](self.parsed("--clients", "256,1,8"))]
         self.assertEqual(names[:3], ["1 client, 32 a request", "8 clients, 32 a request", "256 clients, 32 a request"])
         self.assertEqual(len(list(BENCH["cases"](self.parsed("--quick")))), 2)
@@ -138,11 +138,11 @@ class Arguments(unittest.TestCase):
 
 
 class Plot(unittest.TestCase):
-    def test_draws_a_line_for_each_contestant_and_panel(self):
+    def test_draws_a_line_per_program_and_panel(self):
         runs = {"billow": [{"texts_per_second": 400.0, "p50_ms": 2.0, "p99_ms": 3.0}], "llama.cpp": [{"texts_per_second": 40.0, "p50_ms": 20.0, "p99_ms": 0.0}]}
         record = {"n_tokens": 4300, "n_texts": 100, "threads": 2, "machine": {"processor": "A & B"}, "rows": [
             {"weights": "f16", "case": f"{n} client{'s' * (n > 1)}, 32 a request", "runs": runs} for n in (1, 4)] + [
-            {"weights": "f16", "case": "1 a request beside bulk", "runs": runs}]}
+            {"weights": "f16", "case": "1 a request with bulk", "runs": runs}]}
         tree = xml.fromstring(embedding_plot.svg(record, (1, 4)))
         lines = [line for line in tree.iter() if line.tag.endswith("polyline")]
         self.assertEqual(len(lines), 2 * 2 + 2)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Embeds a corpus in process by ONNX Runtime or OpenVINO: sorted by length, in batches of 32, padded. Prints one JSON
-object; bench/embeddings calls it, under a Python that has the engine.
+"""Embeds a corpus in process with ONNX Runtime or OpenVINO: sorted by length, in padded batches of 32. Prints one JSON object.
+bench/embeddings runs it with a Python that has the engine.
 
     onnx_peer.py make SAFETENSORS_FOLDER FILE.onnx             needs the package onnx
     onnx_peer.py onnxruntime|openvino FILE.onnx IDS.json THREADS

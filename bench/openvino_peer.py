@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Measures OpenVINO GenAI once, in a process of its own, on a GGUF file: prints one JSON object of rates or, for the
-case first-token, the answer. Runs under the Python that has openvino_genai; bench/compare calls it.
+"""Measures OpenVINO GenAI once in a separate process, with a GGUF file. Prints one JSON object of rates, or the answer of the case
+first-token. bench/compare runs it with a Python that has openvino_genai.
 
     openvino_peer.py '{"model": FILE, "kind": "prefill", "threads": 2, "n_prompt": 512, ...}'
 
-Prompts are random token ids, given as tensors, so their lengths are exact. OpenVINO keeps the KV of earlier prompts, so
-every prompt is a new one; only to read a prompt at a depth is its beginning one that has been read before.
+Prompts are random token ids in tensors, so their lengths are exact. OpenVINO keeps the KV of earlier prompts, so every prompt is new.
+Only a prompt at a depth begins with a prompt that was evaluated before.
 """
 
 import json
@@ -16,7 +16,7 @@ import openvino_genai
 
 import numpy  # openvino brings it
 
-KV_PRECISION = {"f16": "f16", "q8_0": "u8"}  # without one: u8, as OpenVINO has it
+KV_PRECISION = {"f16": "f16", "q8_0": "u8"}  # default of OpenVINO: u8
 
 
 class Peer:
@@ -32,14 +32,14 @@ class Peer:
         return self.random.integers(0, self.n_vocab, size=(n_parallel, n), dtype=numpy.int64)
 
     def generate(self, ids, n_new):
-        """Seconds to the first token, and tokens a second of all sequences after it (None for a single one)."""
+        """Returns the seconds to the first token, and the tokens per second of all sequences after it. The rate of a single token is None."""
         config = openvino_genai.GenerationConfig()
         config.max_new_tokens = n_new
         config.ignore_eos = True
         config.do_sample = False
         inputs = openvino_genai.TokenizedInputs(openvino.Tensor(ids), openvino.Tensor(numpy.ones_like(ids)))
         metrics = self.pipeline.generate(inputs, config).perf_metrics
-        times = metrics.raw_metrics.m_new_token_times  # milliseconds, one for each step
+        times = metrics.raw_metrics.m_new_token_times  # milliseconds, one per step
         rate = 1000 * ids.shape[0] * (len(times) - 1) / (times[-1] - times[0]) if len(times) > 1 else None
         return metrics.get_ttft().mean / 1000, rate
 

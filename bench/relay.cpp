@@ -1,7 +1,7 @@
-// The least that a server can take per token on this machine: a process that receives 20 bytes from
-// one socket and sends 120 to another, beside two threads that stream memory as a model does.
-// Prints microseconds of processor time per token: what bench/server_overhead.py is to be seen
-// against.
+// Measures the min cost of a server per token on this machine. A process receives 20 bytes from one
+// socket and sends 120 bytes to another. In parallel, two threads stream memory like a model.
+// Prints microseconds of processor time per token. Compare this number with
+// bench/server_overhead.py.
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
@@ -21,7 +21,7 @@ namespace {
 constexpr long kTokens = 1000;
 constexpr size_t kIn = 20;
 constexpr size_t kOut = 120;
-constexpr size_t kModelBytes = size_t{60} << 20;  // of each thread, for each token
+constexpr size_t kModelBytes = size_t{60} << 20;  // per thread and token
 
 [[noreturn]] void fail(const char* what) {
   std::perror(what);

@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
-"""What the server itself takes: per request and per token, beside the work of the model.
+"""Measures the server's overhead per request and per token, without the work of the model.
 
 server_overhead.py [--billow PROGRAM] [--json]
 
-Per request: from its arrival at a client to its end, less what the runner says that it computed; medians of 200 requests for one
-token, over one connection. Per token: processor time of the server's threads, and of the runner's threads that make no pass, while
-answers of at least 3,000 tokens are written, streamed and not, and to 8 clients at once. Cold: the first token of a model that is not loaded, its file in
-the page cache; medians of 9.
+Per request: the time from the send to the end of the response, minus the computing time that the runner reports. Medians of 200 requests
+for one token over one connection.
+
+Per token: processor time of the server's threads and of the runner's threads that compute no pass. The answers have at least 3,000
+tokens: streamed, not streamed, and to 8 parallel clients.
+
+Cold: the time to the first token of a model that is not loaded. Its file is in the page cache. Medians of 9.
 """
 
 import argparse
@@ -35,7 +38,7 @@ def child_of(pid):
 
 
 def thread_seconds(pid):
-    """Processor time of each thread of a process, by its id."""
+    """Returns the processor time of each thread of a process, by thread id."""
     seconds = {}
     for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
         with contextlib.suppress(OSError):
@@ -44,12 +47,12 @@ def thread_seconds(pid):
 
 
 def spent(before, after):
-    """What each thread has spent, the most first."""
+    """Returns the time of each thread, largest first."""
     return sorted((after[task] - before.get(task, 0.0) for task in after), reverse=True)
 
 
 def write_tokens(server, body, n_clients=1, n_tokens=3000):
-    """Seconds of the server and of the runner beside its passes per token, and tokens a second."""
+    """Returns the time of the server and of the runner per token, without passes, and the tokens per second."""
     runner = child_of(server.process.pid)
     before = thread_seconds(server.process.pid), thread_seconds(runner)
     counts = [0] * n_clients
@@ -70,7 +73,7 @@ def write_tokens(server, body, n_clients=1, n_tokens=3000):
         client.join()
     n, wall = sum(counts), time.perf_counter() - started
     of_server = sum(spent(before[0], thread_seconds(server.process.pid)))
-    # A pass is made by as many threads as there are cores.
+    # The number of threads in a pass is the number of cores.
     of_runner = sum(spent(before[1], thread_seconds(runner))[os.cpu_count():])
     return {"server_us": round(of_server / n * 1e6, 1), "runner_us": round(of_runner / n * 1e6, 1),
             "tokens_per_second": round(n / wall, 1)}
@@ -113,10 +116,10 @@ def main():
     if options.json:
         print(json.dumps(result))
         return
-    print(f"per request      {result['request_ms']:8.3f} ms beside the model's work")
+    print(f"per request      {result['request_ms']:8.3f} ms in addition to the model's work")
     print(f"cold first token {result['cold_first_token_ms']:8.1f} ms")
     for name, row in tokens.items():
-        print(f"per token, {name + ':':<11} {row['server_us']:6.1f} us of the server, {row['runner_us']:6.1f} us of the runner beside its passes, "
+        print(f"per token, {name + ':':<11} {row['server_us']:6.1f} us of the server, {row['runner_us']:6.1f} us of the runner without passes, "
               f"{row['tokens_per_second']:.1f} tokens/s")
 
 

@@ -1,4 +1,4 @@
-# Run at each build: writes OUTPUT with the commit that is checked out, touching it only when that changed.
+# Runs at each build. Writes the current commit to OUTPUT, and changes the file only if the commit has changed.
 cmake_policy(VERSION 3.25)
 execute_process(
   COMMAND git -C ${SOURCE} describe --always --dirty --abbrev=12 --exclude=*

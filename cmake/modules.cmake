@@ -1,5 +1,5 @@
-# Who may include whom: the one place that says it. A row is "module: what it may include". The build links by these
-# rows, and tools/check_layers.py fails on any #include outside them.
+# The only list of which module may include which. A row is "module: modules that it may include". The build links by
+# these rows, and tools/check_layers.py fails on any other #include.
 set(BILLOW_MODULE_TABLE
   "base:"
   "cpu: base"
@@ -33,21 +33,21 @@ set(BILLOW_MODULE_TABLE
   "cli: base cpu gguf tokenizer prompt output constraint quant convert quantize kernels tensor nn kv context image metrics http web store registry process scheduler api server arch engine runner llama"
 )
 
-# The same for our headers outside src/, made by the build or of the bridge: "header: the modules that may include it".
+# The same for headers of Billow outside src/, from the build or from the bridge: "header: modules that may include it".
 set(BILLOW_OUTSIDE_TABLE
   "billow_bridge.h: prompt constraint"
   "billow_bridge_text.h: prompt constraint"
   "billow_commit.h: cli"
 )
 
-# In builds with sanitizers these modules, and the tests of those, are optimised, as their speed decides how long tests
-# take; the others compile in a third of the time without. Builds of fuzzers optimise all.
+# Builds with sanitizers optimise these modules and these tests, because their speed determines the duration of the
+# tests. Without optimisation, the other modules compile in a third of the time. Builds of fuzzers optimise all modules.
 set(BILLOW_COMPUTING_MODULES base gguf tokenizer quant convert quantize output tensor nn kv arch engine)
 set(BILLOW_COMPUTING_TESTS kernels nn quant)
 
 # billow_module(NAME SOURCES file... [TESTS file...] [LIBS target...])
-#   A static library billow_NAME (headers under src/, found as "NAME/header.h"), linked with what its row names and LIBS,
-#   and one GoogleTest binary test_NAME, every case of it a ctest of the label "unit".
+#   Adds a static library billow_NAME, linked with the modules of its row and LIBS. Its headers are under src/
+#   ("NAME/header.h"). Also adds a GoogleTest binary test_NAME; each of its cases is a ctest with the label "unit".
 function(billow_module name)
   cmake_parse_arguments(ARG "" "" "SOURCES;TESTS;LIBS" ${ARGN})
   set(deps "")
@@ -72,7 +72,7 @@ function(billow_module name)
   endif()
   if(CMAKE_VERIFY_INTERFACE_HEADER_SETS)  # all_verify_interface_header_sets compiles each header alone
     file(GLOB_RECURSE headers CONFIGURE_DEPENDS *.h)
-    list(FILTER headers EXCLUDE REGEX "\\.inl\\.h$")  # parts of one file, not headers
+    list(FILTER headers EXCLUDE REGEX "\\.inl\\.h$")  # parts of another file, not headers
     set(scope PUBLIC)
     if(NOT ARG_SOURCES)
       set(scope INTERFACE)
@@ -88,13 +88,13 @@ function(billow_module name)
   endif()
 endfunction()
 
-# The test binaries with tests that run threads. Their label ends in "-threads", and `ninja threaded_tests` builds them.
+# Test binaries whose tests start threads. Their label ends in "-threads", and `ninja threaded_tests` builds them.
 set(BILLOW_THREADED_TESTS test_api test_cpu test_engine test_http test_kv test_metrics test_llama test_nn test_process test_registry test_runner test_scheduler
   test_server test_store)
 add_custom_target(threaded_tests)
 
-# billow_test(NAME SOURCES file... LIBS target... [LABEL label] [PROPERTIES name value...]): a GoogleTest binary, each of
-# its cases a ctest with these properties.
+# billow_test(NAME SOURCES file... LIBS target... [LABEL label] [PROPERTIES name value...])
+#   Adds a GoogleTest binary. Each of its cases is a ctest with these properties.
 include(GoogleTest)
 function(billow_test name)
   cmake_parse_arguments(ARG "" "LABEL" "SOURCES;LIBS;PROPERTIES" ${ARGN})

@@ -1,14 +1,15 @@
-# BILLOW_SANITIZE applies to everything in the build, so that no object escapes it.
+# BILLOW_SANITIZE applies to the whole build, so that all objects are instrumented.
 if(BILLOW_SANITIZE)
   add_compile_options(-fsanitize=${BILLOW_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${BILLOW_SANITIZE})
-  # ThreadSanitizer does not see fences, and GCC warns of each. Boost.Asio works without: its queues have a mutex.
+  # ThreadSanitizer does not support fences, and GCC warns about each fence. Boost.Asio works without fences, because
+  # its queues have a mutex.
   if(BILLOW_SANITIZE MATCHES "thread")
     add_compile_definitions(BOOST_ASIO_DISABLE_FENCED_BLOCK)
   endif()
 endif()
 
-# libFuzzer steers by the coverage of the libraries, not only of the target; the targets link -fsanitize=fuzzer.
+# libFuzzer uses the coverage of the libraries, not only of the target. The targets link with -fsanitize=fuzzer.
 if(BILLOW_FUZZ)
   if(NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
     message(FATAL_ERROR "BILLOW_FUZZ needs Clang: use the preset \"fuzz\"")

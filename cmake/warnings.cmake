@@ -1,5 +1,5 @@
-# The warnings that every target of ours is clean of, with GCC and Clang alike. Where one that only GCC knows is turned
-# off, Clang does not mind.
+# All targets of Billow compile without these warnings, with GCC and Clang. Clang ignores disabled warnings that only
+# GCC has.
 add_library(billow_warnings INTERFACE)
 target_compile_options(billow_warnings INTERFACE -Wall -Wextra -Wconversion -Wshadow -Werror
   $<$<CXX_COMPILER_ID:Clang>:-Wno-unknown-warning-option>)

@@ -1,4 +1,5 @@
-// Any bytes as the GGUF file of an adapter for a small model: refused with an Error, or loaded.
+// Parses any bytes as a GGUF adapter file for a small model. The file is rejected with an Error, or
+// loaded.
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -17,7 +18,8 @@ namespace {
 
 using namespace billow;
 
-// A matrix that is cut in two, two experts, and an embedding that is the output, too.
+// A base model with a matrix that is split in two, two experts, and an embedding that is also the
+// output.
 struct Model {
   Model() {
     const std::vector<float> zeros(size_t{32} * 64);
@@ -61,7 +63,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (need.bytes > uint64_t{64} << 20) return 0;
     const auto adapter = arch::load_adapter(base, sources, kernels::select_table());
     BILLOW_CHECK(adapter->max_rank() == need.rank);
-  } catch (const Error&) {  // refused
+  } catch (const Error&) {  // rejected
   }
   return 0;
 }

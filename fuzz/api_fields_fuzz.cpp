@@ -1,5 +1,5 @@
-// Any bytes as the JSON of a request: read or refused with 400 and one line of UTF-8; and what was
-// read and is written again is read as the same.
+// Parses any bytes as the JSON of a request. The JSON is accepted, or rejected with 400 and one
+// line of UTF-8. JSON that is parsed, written and parsed again does not change.
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -58,7 +58,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const Json value = api::read_json(text);
     const std::string written = api::to_text(value);
     BILLOW_CHECK(utf8::is_valid(written) && written.find('<') == std::string::npos);
-    // A negative zero loses its sign where it becomes a whole number.
+    // A negative zero loses its sign if it becomes an integer.
     const std::string again = api::to_text(api::read_json(written));
     BILLOW_CHECK(again.size() <= written.size() && api::to_text(api::read_json(again)) == again);
     BILLOW_CHECK(again == written || written.find("-0") != std::string::npos);

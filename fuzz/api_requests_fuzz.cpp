@@ -1,5 +1,5 @@
-// Any bytes as the body of each request that writes: decoded, or refused with one line of UTF-8 and
-// a status that says whose fault it is.
+// Parses any bytes as the body of each generating request. The body is decoded, or rejected with
+// one line of UTF-8 and a matching status.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -20,7 +20,7 @@ namespace {
 
 using namespace billow;
 
-// What every decoder promises of the request that it makes.
+// Checks what every decoder guarantees for its request.
 void check_generation(const api::GenerationRequest& request) {
   BILLOW_CHECK(!request.model.empty() || request.kind == api::GenerationKind::kPrompt);
   BILLOW_CHECK(request.kind == api::GenerationKind::kPrompt || !request.messages.empty());

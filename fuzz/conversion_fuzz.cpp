@@ -1,6 +1,6 @@
-// Any bytes as what a conversion reads of a stranger's model or adapter: refused with an Error of
-// one line, or a GGUF file that can be read. The first byte says what the others are; the rest of
-// the model is small and whole.
+// Parses any bytes as a file of an untrusted model or adapter. The conversion fails with an Error
+// of one line, or makes a readable GGUF file. The first byte selects the file; the other files of
+// the model are small and valid.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -59,7 +59,7 @@ void make_adapter(SampleModel& adapter) {
   adapter.texts["adapter_config.json"] = R"({"peft_type":"LORA","r":2,"lora_alpha":4})";
 }
 
-// Lines of a name, a number of rows and a number of columns.
+// Parses lines of a name, a number of rows and a number of columns.
 convert::SampleTensors tensors_of(const std::string& lines) {
   constexpr uint64_t kMaxSize = 96;
   convert::SampleTensors tensors;

@@ -1,5 +1,6 @@
-// Any bytes as a GGUF file: refused with an Error, or all of it can be read, and what is written
-// from it is read again. A reader of the header alone comes to the same result.
+// Parses any bytes as a GGUF file. The file is rejected with an Error, or all of its content is
+// readable. A file that is written from it is then readable, too. A reader of only the header has
+// the same result.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -18,7 +19,7 @@ namespace {
 
 using namespace billow;
 
-// Keeps the compiler from leaving out the reads.
+// Prevents the compiler from removing the reads.
 void consume(double value) {
   volatile double sink = value;
   static_cast<void>(sink);
@@ -40,7 +41,7 @@ void touch(const gguf::File& file) {
     if (const gguf::Array* array = gguf::as_array(entry.value)) touch(*array);
     try {
       consume(static_cast<double>(file.require_uint(entry.key)));
-    } catch (const Error&) {  // of another type
+    } catch (const Error&) {  // another type
     }
   }
   for (const gguf::TensorInfo& tensor : file.tensors()) {
@@ -60,7 +61,7 @@ std::vector<std::byte> written(const gguf::File& file) {
   return writer.to_bytes();
 }
 
-// The header, read as far as it is asked for; false when it is refused.
+// Parses the header in growing pieces. Returns false if the header is rejected.
 bool reads_header(std::span<const std::byte> bytes, size_t& n_entries, size_t& n_tensors) {
   for (uint64_t n = std::min<uint64_t>(gguf::kMinHeaderBytes, bytes.size());;) {
     const std::vector<std::byte> first(bytes.begin(),
@@ -74,7 +75,7 @@ bool reads_header(std::span<const std::byte> bytes, size_t& n_entries, size_t& n
       return true;
     } catch (const gguf::MoreBytesNeeded& more) {
       BILLOW_CHECK(more.n_bytes > n && more.n_bytes <= bytes.size());
-      // As much more as keeps the number of attempts small.
+      // At least doubles the bytes, so that the number of attempts stays small.
       n = std::max(more.n_bytes, std::min<uint64_t>(2 * n, bytes.size()));
     } catch (const Error&) {
       return false;
@@ -102,13 +103,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const gguf::File file = gguf::File::parse(bytes, "fuzz");
     BILLOW_CHECK(file.metadata().size() == n_entries && file.tensors().size() == n_tensors);
     touch(file);
-    if (file.alignment() > 4096) return 0;  // padding would take all the time
+    if (file.alignment() > 4096) return 0;  // padding would dominate the run time
     const std::vector<std::byte> first = written(file);
     const gguf::File again = gguf::File::parse(first, "written");
     BILLOW_CHECK(again.metadata().size() == file.metadata().size());
     BILLOW_CHECK(again.tensors().size() == file.tensors().size());
     BILLOW_CHECK(written(again) == first);
-  } catch (const Error&) {  // refused
+  } catch (const Error&) {  // rejected
   }
   return 0;
 }

@@ -1,6 +1,7 @@
-// Any bytes as a Go template over a small conversation, with tools: a rendering within its limits,
-// or an Error of one line; never a crash, never a hang. What the template asks of its thinking and
-// its tools is asked too. Bytes that begin with 1 are indices of pieces of templates.
+// Parses any bytes as a Go template and renders a small conversation with tools. The result is a
+// rendering within the limits or an Error of one line, without crash or hang. Also infers the
+// template's tool tag and capabilities. If the first byte is 1, the other bytes are indices of
+// template pieces.
 #include <array>
 #include <cstddef>
 #include <cstdint>

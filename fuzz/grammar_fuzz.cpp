@@ -1,5 +1,6 @@
-// Grammars: none hangs or crashes, errors are one line, and what compiles lets a text be written
-// that follows it. The first byte picks the kind; bytes behind the first zero pick tokens.
+// Parses any bytes as a grammar, without crash or hang. An error has one line. A grammar that
+// compiles allows a text that follows it. The first byte selects the kind. Bytes after the first
+// zero byte choose tokens.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -21,7 +22,7 @@ void require(bool holds) {
   if (!holds) std::abort();
 }
 
-// Some tokens that the masks allow, each picked by a byte.
+// Writes tokens that the masks allow. Each byte chooses one token.
 void write(Guide& guide, const SampleTokens& tokens, std::string_view choices) {
   for (const char choice : choices) {
     if (guide.done()) return;

@@ -1,6 +1,6 @@
-// Any bytes as what a stranger may send over HTTP; the first byte says as what: a target, fields of
-// a header that say who asks, a host, a request, an answer, a stream of lines or of events. Never a
-// crash; and what is read must not depend on the pieces that it came in.
+// Parses any bytes as untrusted HTTP input. The first byte selects the kind: a target, header
+// fields that identify the client, a host, a request, a response, a stream of lines or of events.
+// Nothing crashes, and the result does not depend on how the bytes are split.
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -34,7 +34,7 @@ void route(std::string_view text) {
                                     {{http::Method::kGet}, "/:x/c/:y"}});
   const std::string encoded = http::percent_encoded(text);
   BILLOW_CHECK(http::percent_decoded(encoded) == text);
-  // As one segment, whatever it has in it.
+  // The encoded text is one segment, whatever it contains.
   if (!text.empty()) {
     const http::RouteMatch whole = router.match(http::Method::kGet, "/a/" + encoded);
     BILLOW_CHECK(whole.kind == http::RouteMatch::Kind::kFound && whole.parameters.at("b") == text);
@@ -43,7 +43,7 @@ void route(std::string_view text) {
   if (!target) return;
   for (const http::Method method : {http::Method::kGet, http::Method::kPost}) {
     const http::RouteMatch match = router.match(method, target->raw_path, target->raw_query);
-    // Its parts can be decoded, so the router can.
+    // The parts of the target can be decoded, so the router can decode them.
     BILLOW_CHECK(match.kind != http::RouteMatch::Kind::kMalformed);
     if (match.kind == http::RouteMatch::Kind::kFound) continue;
     const http::Response response = http::unrouted_response(match);
@@ -55,7 +55,7 @@ void route(std::string_view text) {
   }
 }
 
-// An authority that is read stands for the whole text: nothing of it is left out.
+// A parsed authority represents the whole text; no part of the text is ignored.
 void name_host(std::string_view text) {
   const std::optional<http::Authority> authority = http::parse_authority(text);
   if (!authority) return;
@@ -72,7 +72,7 @@ void name_host(std::string_view text) {
   BILLOW_CHECK(rest.find_first_not_of("0123456789", 1) == std::string_view::npos);
 }
 
-// Three lines: more origins, an origin, a host.
+// The text has three lines: allowed origins, an origin, a host.
 void enter(std::string_view text) {
   std::vector<std::string> lines;
   http::LineSplitter splitter(text.size());
@@ -102,7 +102,7 @@ struct Outcome {
   bool is_done = false;
   bool has_failed = false;
   size_t n_fields = 0;
-  size_t n_left_bytes = 0;  // behind the message
+  size_t n_left_bytes = 0;  // after the message
   std::string body{};
   bool operator==(const Outcome&) const = default;
 };
@@ -128,7 +128,8 @@ Outcome parse(Parser parser, std::string_view text, size_t piece_bytes) {
   return outcome;
 }
 
-// What is refused may be refused sooner or later, but nobody else may accept it.
+// Different splits may reject a message at different places, but no split may accept a rejected
+// message.
 bool agree(const Outcome& a, const Outcome& b) {
   if (a.has_failed || b.has_failed)
     return !(a.is_done && !a.has_failed) && !(b.is_done && !b.has_failed);
@@ -186,7 +187,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     case 'a':
       try {
         enter(text);
-      } catch (const Error&) {  // an entry that is none
+      } catch (const Error&) {  // an invalid entry
       }
       break;
     case 'q': {

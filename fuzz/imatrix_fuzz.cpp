@@ -1,5 +1,5 @@
-// Any bytes as an importance matrix: refused with an Error that names it, or entries with finite
-// numbers that fit into the bytes.
+// Parses any bytes as an importance matrix. The bytes are rejected with an Error that contains the
+// name, or give entries of finite numbers. There are no more numbers than the bytes can hold.
 #include <cmath>
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Any bytes as a model's name, as a manifest, as a config and as messages: refused, or what is
-// printed is read as the same; and a name can never lead out of its folder.
+// Parses any bytes as a model name, a manifest, a config and messages. They are rejected, or their
+// printed form parses to the same value. A name never leads out of its folder.
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -31,13 +31,13 @@ void check_name(std::string_view text) {
   for (const auto& part : path) BILLOW_CHECK(part != ".." && part != "." && !part.empty());
 }
 
-// `read` and then `to_text` gives a text that stays the same when it is read and printed again.
+// Checks that `to_text(read(text))` does not change if it is parsed and printed again.
 template <typename Read>
 void check_stable(std::string_view text, Read read) {
   try {
     const std::string printed = to_text(read(text, "fuzz"));
     BILLOW_CHECK(to_text(read(printed, "printed")) == printed);
-  } catch (const Error& error) {  // refused, and not for what we printed ourselves
+  } catch (const Error& error) {  // rejects only the input, never the printed text
     BILLOW_CHECK(std::string_view(error.what()).starts_with("fuzz: "));
   }
 }
@@ -53,7 +53,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   try {
     store::split_source(text);
-  } catch (const Error&) {  // asks for both
+  } catch (const Error&) {  // the text names both sources
   }
   check_stable(text, store::parse_manifest);
   check_stable(text, store::parse_config);

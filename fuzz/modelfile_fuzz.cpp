@@ -1,5 +1,5 @@
-// Any bytes as a Modelfile: refused with an Error, or read so that what is printed of
-// it is read as the same, wherever that can be printed.
+// Parses any bytes as a Modelfile. The file is rejected with an Error, or its printed form parses
+// to the same Modelfile, if it can be printed.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -39,8 +39,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     check_printed(modelfile);
     const Json params = store::parameters_from_text(modelfile.parameters());
     store::check_options(params);
-  } catch (const Error& error) {  // refused
-    // A byte that is no character becomes the three bytes of U+FFFD.
+  } catch (const Error& error) {  // rejected
+    // An invalid byte becomes the three bytes of U+FFFD.
     BILLOW_CHECK(std::string_view(error.what()).size() < 3 * size + 500);
   }
   return 0;

@@ -1,6 +1,7 @@
-// Any bytes as what a model writes: the first says in which format and how it begins, the next two
-// how it is cut, the rest is the answer. However it is cut, the events are the same, calls do not
-// overlap, and where calls come whole their arguments are JSON objects.
+// Parses any bytes as the output of a model. The first byte selects the format. The second byte
+// selects the start and the options, and the third byte the length of the pieces. The rest is the
+// answer. The events do not depend on the pieces. Calls do not overlap. If calls are whole, their
+// arguments are JSON objects.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -22,7 +23,7 @@ std::vector<output::Tool> tools() {
           {"ping", ""}};
 }
 
-// The events, neighbours of one kind made one.
+// Returns the events. Joins adjacent events of the same kind.
 std::vector<Event> events_of(const output::Format& format, const output::Start& start,
                              const output::Options& options, std::string_view text, size_t n_piece,
                              output::FinishReason reason) {

@@ -1,4 +1,4 @@
-// What the targets of pictures have in common.
+// The shared code of the picture targets.
 #pragma once
 
 #include <chrono>
@@ -12,8 +12,8 @@
 
 namespace billow::image {
 
-// Decodes the bytes if they are of the format. The size that the header tells must be that of the
-// pixels, and what is written of them must be read again.
+// Decodes the bytes if they have the format. The size in the header must equal the size of the
+// pixels, and the encoded pixels must decode to the same pixels.
 inline int fuzz_picture(Format format, const uint8_t* data, size_t size) {
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
   if (find_format(bytes) != format) return -1;

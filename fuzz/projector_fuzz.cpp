@@ -6,7 +6,7 @@
 #include "gguf/file.h"
 #include "llama/projector.h"
 
-// The header of a projector, and the rows and memory that follow from it.
+// Parses any bytes as the header of a projector, and calculates its rows and memory.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace billow;
   try {

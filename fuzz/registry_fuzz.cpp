@@ -1,5 +1,5 @@
-// Any bytes as what a registry, a file of Docker or a file of a part says: as a challenge, a
-// token, the text of an error, an address to go on at, a login, a part of a blob.
+// Parses any bytes as the response of a registry, a Docker file or a part file: a challenge, a
+// token, an error text, a redirect address, a login, a part of a blob.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -43,7 +43,7 @@ void check_token(std::string_view text) {
   try {
     const std::string token = registry::parse_token(text);
     BILLOW_CHECK(!token.empty() && is_plain(token));
-  } catch (const Error&) {  // there is none
+  } catch (const Error&) {  // the text has no token
   }
 }
 

@@ -1,4 +1,4 @@
-// Runs every file of a corpus folder through a fuzz target: what was found once stays fixed.
+// Runs every file of a corpus folder through a fuzz target, so that fixed bugs stay fixed.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -22,7 +22,7 @@ int main(int argc, char** argv) {
   }
   std::ranges::sort(paths);
   for (const auto& path : paths) {
-    // Before the run, so that a crash shows its input.
+    // Prints the name before the run, so that a crash shows its input.
     std::printf("%s\n", path.c_str());
     std::fflush(stdout);
     std::ifstream file(path, std::ios::binary);

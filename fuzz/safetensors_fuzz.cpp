@@ -1,5 +1,6 @@
-// Any bytes as a safetensors file: refused with an Error that names it, or its tensors lie within
-// the bytes, one behind the other, each as large as its shape says.
+// Parses any bytes as a safetensors file. The file is rejected with an Error that contains the
+// name. Otherwise its tensors are inside the file, one after the other, with the sizes of their
+// shapes.
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -14,7 +15,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace billow;
   const auto bytes = std::as_bytes(std::span(data, size));
   try {
-    // No more of the file than its header takes, in memory of its own.
+    // Copies only the header bytes to separate memory, so that reads beyond them are detected.
     const uint64_t n_header = convert::header_end(bytes, size, "fuzz");
     BILLOW_CHECK(n_header <= size);
     const std::vector<std::byte> header(bytes.begin(),

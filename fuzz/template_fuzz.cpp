@@ -1,6 +1,6 @@
-// Any bytes as a chat template and its input: a rendering in UTF-8, or an Error of one line; never
-// a crash, never a hang. Behind the first zero byte of the data stands the input, as JSON; without
-// one it is a small conversation.
+// Parses any bytes as a chat template and its input. The result is a rendering in UTF-8 or an Error
+// of one line, without crash or hang. The input follows the first zero byte, as JSON. Without a
+// zero byte, the input is a small conversation.
 #include <array>
 #include <cstddef>
 #include <cstdint>

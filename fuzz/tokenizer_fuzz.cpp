@@ -1,6 +1,6 @@
-// Encodes and decodes any bytes with a small vocabulary of each kind. Where the kind loses nothing,
-// what comes back must be what went in; ids must be in range and streams whole UTF-8. The first
-// byte chooses vocabulary and options.
+// Encodes and decodes any bytes with a small vocabulary of each kind. If the kind is lossless, the
+// result equals the text. All ids are valid, and streams have valid UTF-8. The first byte selects
+// the vocabulary and the options.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -64,7 +64,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       subject.tokenizer.encode(text, {.add_special = false, .parse_special = parse_special});
   for (const TokenId id : ids) BILLOW_CHECK(subject.tokenizer.has(id));
   const std::string back = subject.tokenizer.decode(ids, {.render_special = true});
-  // U+2581 is a space to SPM by definition.
+  // SPM defines U+2581 as a space.
   const bool escaped =
       subject.tokenizer.model() == "llama" && text.find("\xE2\x96\x81") != std::string_view::npos;
   if (subject.lossless && !escaped) BILLOW_CHECK(back == text);

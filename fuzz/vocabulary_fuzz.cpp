@@ -1,6 +1,6 @@
-// Any bytes as one of the files that a vocabulary comes from: refused with an Error of one line, or
-// a vocabulary that can be written and read again, or is refused by who reads it. The first byte
-// says which file; the others of the model are small and whole.
+// Parses any bytes as a vocabulary file. The file is rejected with an Error of one line, or gives a
+// vocabulary that can be written. The reader then accepts or rejects it. The first byte selects the
+// file; the other files of the model are small and valid.
 #include <unistd.h>
 
 #include <array>
@@ -27,7 +27,7 @@ using namespace billow;
 
 constexpr uint32_t kRows = 300;
 
-// Files that stand beside the one that is made of the input.
+// The name of the file with the input, and the name and content of another file.
 struct Case {
   const char* name;
   const char* other_name;
@@ -50,7 +50,7 @@ constexpr std::array kCases{Case{"tokenizer.json", nullptr, nullptr},
                             Case{"added_tokens.json", "tokenizer.model", "\n\3\n\1a"},
                             Case{"vocab.txt", nullptr, nullptr}};
 
-// A folder that goes with the program.
+// A folder that exists as long as the program.
 struct Folder {
   Folder() { BILLOW_CHECK(::mkdtemp(path.data()) != nullptr); }
   ~Folder() {

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Fails on every #include of src/ that the table of cmake/modules.cmake does not allow.
+"""Fails on every #include in src/ that the table in cmake/modules.cmake does not allow.
 
     tools/check_layers.py [ROOT]        checks a source tree (default: this one)
-    tools/check_layers.py --self-test   checks the check, on small trees with one wrong thing each
+    tools/check_layers.py --self-test   checks the check with small trees, each with one error
 """
 
 import pathlib
@@ -17,18 +17,18 @@ SOURCES = {".h", ".cpp", ".inl"}
 
 
 def rows(root, table):
-    """The rows of a table of cmake/modules.cmake: what stands before the colon, and the words after it."""
+    """Returns the rows of a table of cmake/modules.cmake: the name before the colon, and the words after it."""
     found = re.search(TABLE % table, (root / "cmake/modules.cmake").read_text(), re.S)
     return [(name, rest.split()) for name, rest in ROW.findall(found.group(1) if found else "")]
 
 
 def read_table(root):
-    """module -> the modules and outside headers that it may include; a list of what is wrong with the table itself."""
+    """Returns {module: modules and outside headers that it may include}, and a list of errors in the table itself."""
     allowed, wrong = {}, []
     for module, names in rows(root, "BILLOW_MODULE_TABLE"):
         for name in names:
             if name not in allowed:
-                wrong.append(f"cmake/modules.cmake: {module} may use {name}, which is not above it")
+                wrong.append(f"cmake/modules.cmake: {module} may use {name}, which must be above it")
         allowed[module] = names
     if not allowed:
         return {}, ["cmake/modules.cmake: no BILLOW_MODULE_TABLE"]
@@ -56,7 +56,7 @@ def check_file(root, path, allowed):
         elif "/" not in include.group(1):
             why = 'name it from src/, as "module/file.h"'
         elif target not in allowed:
-            why = f"{target} is no module of cmake/modules.cmake"
+            why = f"{target} is not a module of cmake/modules.cmake"
         else:
             why = f"{module} may include: {' '.join(may) or 'no other module'}"
         wrong.append(f'{where}:{number}: #include "{include.group(1)}": {why}')
@@ -80,28 +80,28 @@ def self_test():
         "src/kv/pool.h": '#include "base/error.h"\n#include "kv/table.h"\n',
         "src/engine/step.cpp": '#include "engine/step.h"\n#include "kv/pool.h"\n#include "bridge.h"\n',
     }
-    cases = [  # one change to the good tree, and what must be said about it (None: nothing)
+    cases = [  # one change to the good tree, and a part of the expected error (None: no error)
         ({}, None),
         ({"src/kv/pool.h": '\n#include "engine/step.h"\n'}, "src/kv/pool.h:2:"),
         ({"src/kv/deep/pool.h": '#include "engine/step.h"\n'}, "src/kv/deep/pool.h:1:"),
         ({"src/base/error.h": '#  include "kv/pool.h"\n'}, "base may include: no other module"),
         ({"src/kv/pool.h": '#include "table.h"\n'}, "name it from src/"),
         ({"src/kv/pool.h": '#include "bridge.h"\n'}, "src/kv/pool.h:1:"),
-        ({"src/kv/pool.h": '#include "llama/llama.h"\n'}, "llama is no module"),
+        ({"src/kv/pool.h": '#include "llama/llama.h"\n'}, "llama is not a module"),
         ({"src/api/route.h": "\n"}, "src/api: has no row"),
         ({"cmake/modules.cmake": table.replace('"base:"', '"base: kv"')}, "base may use kv"),
         ({"cmake/modules.cmake": "\n"}, "no BILLOW_MODULE_TABLE"),
     ]
-    for change, said in cases:
+    for change, expected in cases:
         with tempfile.TemporaryDirectory() as folder:
             root = pathlib.Path(folder)
             for name, text in (good | change).items():
                 (root / name).parent.mkdir(parents=True, exist_ok=True)
                 (root / name).write_text(text)
             wrong = check(root)
-        if (not wrong) != (said is None) or (said and not any(said in line for line in wrong)):
-            sys.exit(f"self-test: {change} should give {said!r} but gave {wrong}")
-    print(f"{len(cases)} trees judged as they should be")
+        if (not wrong) != (expected is None) or (expected and not any(expected in line for line in wrong)):
+            sys.exit(f"self-test: {change} should give {expected!r} but gave {wrong}")
+    print(f"{len(cases)} trees have the expected result")
 
 
 def main():
@@ -109,7 +109,7 @@ def main():
         return self_test()
     root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parents[1])
     wrong = check(root.resolve())
-    print("\n".join(wrong) or "layers: every #include is one that cmake/modules.cmake allows")
+    print("\n".join(wrong) or "layers: cmake/modules.cmake allows every #include")
     return 1 if wrong else 0
 
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Fails on what the compilers, clang-format and clang-tidy do not see: the rules are the table RULES below.
+"""Checks the rules in the table RULES below, which compilers, clang-format and clang-tidy do not check.
 
     tools/check_style.py [ROOT]        checks a source tree (default: this one)
-    tools/check_style.py --self-test   checks the check: each rule on a file that breaks it
+    tools/check_style.py --self-test   checks the check: each rule with a file that violates it
 """
 
 import pathlib
@@ -16,15 +16,15 @@ SKIPPED = {"target", "__pycache__", "data", "corpus"}
 MAX_LINES = 600
 
 FORBIDDEN_NAMES = {"utils", "util", "helpers", "helper", "common", "manager", "impl", "misc"}
-LIBRARY_HEADERS = re.compile(  # what our headers keep out of everyone else's build
+LIBRARY_HEADERS = re.compile(  # headers that no header of Billow may include
     r"#include <(nlohmann|CLI|spdlog|fmt|boost|gtest)/|#include <(iostream|pcre2|utf8proc|\w*intrin)\b"
 )
-# The headers that exist to wrap one of those.
+# Headers that wrap one of these libraries.
 WRAPPERS = {"src/base/json.h", "src/base/json_fwd.h"}
 
 
 def is_header(where):
-    """A C++ header: those of bridge/ are C, for both languages."""
+    """Returns whether the file is a C++ header. Headers in bridge/ are C, for both languages."""
     return where.suffix == ".h" and where.parts[0] != "bridge"
 
 
@@ -40,13 +40,13 @@ def too_long(where, text):
 
 def bad_file_name(where, text):
     for word in FORBIDDEN_NAMES & set(re.split(r"[_./-]", str(where))):
-        yield 1, f"'{word}' says nothing about what is in a file"
+        yield 1, f"'{word}' does not describe the content of a file"
 
 
 def unfinished(where, text):
     for number, line in enumerate(text.splitlines(), 1):
         if re.search(r"\b(TODO|FIXME|XXX)\b", line) and where.name != "check_style.py":
-            yield number, "finish it, or take the note out"
+            yield number, "finish the work, or remove the note"
 
 
 def header_without_pragma_once(where, text):
@@ -56,7 +56,7 @@ def header_without_pragma_once(where, text):
 
 def header_without_opening_comment(where, text):
     if is_header(where) and not text.startswith("//"):
-        yield 1, "open with a comment: what it is for, who owns what, which threads may call"
+        yield 1, "begin with a comment: purpose, ownership, threads"
 
 
 def library_in_header(where, text):
@@ -64,7 +64,7 @@ def library_in_header(where, text):
         return
     for number, line in enumerate(text.splitlines(), 1):
         if LIBRARY_HEADERS.match(line):
-            yield number, "a library's header in one of ours: include it in the .cpp"
+            yield number, "a library header in a header of Billow: include it in the .cpp"
 
 
 def using_namespace(where, text):
@@ -79,7 +79,7 @@ def own_header_not_first(where, text):
     own = pathlib.Path(*where.parts[1:]).with_suffix(".h")
     first = re.search(r'^#include ["<](.*)[">]', text, re.M)
     if where.suffix == ".cpp" and f'#include "{own}"' in text and first.group(1) != str(own):
-        yield 1, f'include "{own}" first, so that it is known to compile alone'
+        yield 1, f'include "{own}" first, which shows that it compiles alone'
 
 
 RULES = [
@@ -113,7 +113,7 @@ def check(root):
 
 def self_test():
     good = {"src/kv/pool.h": "// A pool.\n#pragma once\n", "src/kv/pool.cpp": '#include "kv/pool.h"\n'}
-    cases = [  # the rule, and a file that only it finds fault with
+    cases = [  # the rule, and a file that violates only this rule
         (too_long, "src/kv/pool.cpp", "\n" * (MAX_LINES + 1)),
         (bad_file_name, "src/kv/pool_utils.cpp", "\n"),
         (unfinished, "src/kv/pool.cpp", "// TO" + "DO: write it\n"),
@@ -134,7 +134,7 @@ def self_test():
             wrong = check(root)
         if len(wrong) != (rule is not None) or not all(line.startswith(name) for line in wrong):
             sys.exit(f"self-test: {rule} on {name} gave {wrong}")
-    print(f"{len(cases)} rules find what breaks them, and nothing in a good tree")
+    print(f"{len(cases)} rules detect violations and accept a good tree")
 
 
 def main():
@@ -142,7 +142,7 @@ def main():
         return self_test()
     root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parents[1])
     wrong = check(root.resolve())
-    print("\n".join(wrong) or "style: nothing to say")
+    print("\n".join(wrong) or "style: no violations")
     return 1 if wrong else 0
 
 

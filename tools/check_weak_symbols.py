@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Fails when an object built for one instruction set has a weak symbol.
+"""Fails if an object for one instruction set has a weak symbol.
 
-The linker keeps one copy of a weak symbol (an inline function, a template). Were it the copy of an AVX-512 object, then
-code that runs on every processor would call instructions that only some have.
+The linker keeps one copy of a weak symbol, such as an inline function or a template. If it keeps the copy of an AVX-512 object,
+code for every processor calls instructions that only some processors have.
 
     tools/check_weak_symbols.py FOLDER...          the folders with the objects
-    tools/check_weak_symbols.py --self-test CXX    checks the check, with objects made by that compiler
+    tools/check_weak_symbols.py --self-test CXX    checks the check, with objects that the compiler CXX makes
 """
 
 import pathlib
@@ -42,7 +42,7 @@ def self_test(compiler):
             wrong = check([folder])
         if len(wrong) != n_wanted:
             sys.exit(f"self-test: {source!r} gave {wrong}")
-    print("finds a weak symbol, and none where there is none")
+    print("detects a weak symbol, and accepts an object without one")
 
 
 def main():

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Writes src/quant/grids.h: the grids of the IQ formats, as the gguf package has them.
+"""Writes src/quant/grids.h: the grids of the IQ formats, from the gguf package.
 
     pip install gguf && python3 tools/make_grids.py
 
-A grid lists the combinations of levels that neighbouring elements may have: a level is 2 bits (8 elements) or 3 bits
-(4 elements). An entry is kept as its levels, element 0 lowest, so it takes 16 bits.
+A grid lists the allowed combinations of levels of neighbouring elements. A level has 2 bits (8 elements) or 3 bits (4 elements). An
+entry consists of its levels, element 0 in the lowest bits, so it has 16 bits.
 """
 import pathlib
 

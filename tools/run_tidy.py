@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Runs clang-tidy on sources, as many at once as there are cores, and remembers what was clean.
+"""Runs clang-tidy on sources, one process per core, and remembers clean sources.
 
 run_tidy.py BUILD_FOLDER FILE...
 
-A source is looked at again when what the compiler reads of it has changed, comments included, or the checks, or clang-tidy: the
-digest of all that is the name of a file in ~/.cache/billow/tidy. Exits with 1 where a source is not clean.
+A source is checked again after a change of its preprocessed text (including comments), of the checks, or of clang-tidy. The digest of
+all these is the name of a file in ~/.cache/billow/tidy. Exits with 1 if a source is not clean.
 """
 
 import concurrent.futures
@@ -24,7 +24,7 @@ KEPT_DAYS = 30
 
 
 def preprocessing(entry):
-    """The command of a compilation, for its preprocessor alone."""
+    """Returns the compile command with only the preprocessor."""
     words = shlex.split(entry["command"])
     if pathlib.Path(words[0]).name == "ccache":
         words = words[1:]
@@ -40,17 +40,17 @@ def preprocessing(entry):
 
 
 def digest_of(entry, checks):
-    """None where the source does not compile: clang-tidy says why."""
+    """Returns None if the source does not compile; clang-tidy then reports the error."""
     done = subprocess.run(preprocessing(entry), cwd=entry["directory"], capture_output=True, check=False)
     if done.returncode != 0:
         return None
-    # The folder of the checkout is in the text of assertions.
+    # Removes the folder of the checkout, which is in the text of assertions.
     text = done.stdout.replace(str(ROOT).encode(), b"")
     return hashlib.sha256(checks + text).hexdigest()
 
 
 def look_at(build, file, entry, checks):
-    """What is wrong with a source; empty: nothing."""
+    """Returns the errors of a source, or an empty text."""
     digest = digest_of(entry, checks) if entry else None
     stamp = CACHE / digest if digest else None
     if stamp and stamp.exists():
@@ -81,10 +81,10 @@ def main():
     checks = version + (ROOT / ".clang-tidy").read_bytes()
     failed = 0
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        for said in pool.map(lambda file: look_at(build, file, entries.get(str(ROOT / file)), checks), files):
-            if said:
+        for output in pool.map(lambda file: look_at(build, file, entries.get(str(ROOT / file)), checks), files):
+            if output:
                 failed += 1
-                print(said, flush=True)
+                print(output, flush=True)
     if failed:
         sys.exit(f"clang-tidy: {failed} of {len(files)} sources are not clean")
 

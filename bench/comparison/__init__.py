@@ -1,1 +1,1 @@
-"""The parts of bench/compare: cases and models, the programs that are compared, the machine, the report."""
+"""The parts of bench/compare: cases and models, the compared programs, the machine, and the report."""

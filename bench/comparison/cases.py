@@ -1,18 +1,18 @@
-"""What is measured: the models and the table of cases. A new case is a row of CASES."""
+"""The models and the table of cases. To add a case, add a row to CASES."""
 
 import dataclasses
 import fnmatch
 
 from comparison import synthetic
 
-# Twenty tokens or so, whatever the vocabulary.
+# About twenty tokens for any vocabulary.
 FIRST_TOKEN_PROMPT = "The committee met on Tuesday to discuss the budget for the coming year, and agreed that the"
 
 
 @dataclasses.dataclass(frozen=True)
 class Model:
     file: str
-    base: str = ""  # derived models: the one that they are made from, and the format that llama-quantize is to make
+    base: str = ""  # derived models: the source model, and the format for llama-quantize
     quantize_to: str = ""
     synthetic: bool = False  # random weights in the shape of a real model (synthetic.py)
 
@@ -37,9 +37,9 @@ class Case:
     n_prompt: int = 0
     n_generate: int = 0
     depth: int = 0
-    kv: str = ""  # f16, q8_0; empty: what each program does by itself
+    kv: str = ""  # f16, q8_0; empty: the default of each program
     n_parallel: int = 1
-    scaling: bool = False  # Billow alone, with all threads and with one
+    scaling: bool = False  # only Billow, with all threads and with one thread
     quick: bool = False  # part of --quick
 
     @property
@@ -85,8 +85,8 @@ CASES = tuple(_cases())
 
 
 def select(patterns, quick=False):
-    """The cases whose names match one of the patterns (* and ?; a part of a name is enough); without patterns all, or
-    the quick ones. Raises ValueError for a pattern that nothing matches."""
+    """Returns the cases whose names match one of the patterns. Patterns may contain * and ?; a part of a name also matches.
+    Without patterns, returns all cases, or the quick ones. Raises ValueError for a pattern without a match."""
     if not patterns:
         return [case for case in CASES if case.quick or not quick]
     for pattern in patterns:

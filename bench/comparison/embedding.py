@@ -1,4 +1,4 @@
-"""What is embedded, and the servers that do it: each answers POST /v1/embeddings."""
+"""The texts to embed, and the servers that embed them. Each server handles POST /v1/embeddings."""
 
 import http.client
 import json
@@ -21,13 +21,13 @@ def whole_words(vocabulary):
 
 
 def texts_of_tokens(vocabulary, n_tokens, n, seed=1):
-    """n texts that all have so many tokens, with the two that stand around them."""
+    """Returns n texts of n_tokens tokens each, including the two tokens around the text."""
     chance, words = random.Random(seed), whole_words(vocabulary)
     return [" ".join(chance.choice(words) for _ in range(n_tokens - 2)) for _ in range(n)]
 
 
 def corpus(vocabulary, n=N_TEXTS, seed=1):
-    """Texts of 4 to 220 words, 30 in the middle, of whole words of a WordPiece vocabulary."""
+    """Returns texts of 4 to 220 words of a WordPiece vocabulary; the median is 30. Uses only whole words."""
     words = whole_words(vocabulary)
     chance = random.Random(seed)
     out = []
@@ -45,7 +45,7 @@ def free_port():
 
 
 class EmbeddingServer:
-    """A server that is started for one turn: its command, and the model's name in requests."""
+    """A server that runs for one turn: its command, and the name of the model in requests."""
 
     def __init__(self, name, model):
         self.name, self.model, self.port, self.process = name, model, free_port(), None
@@ -62,7 +62,7 @@ class EmbeddingServer:
                 pass
             if self.process.poll() is not None or time.monotonic() > deadline:
                 self.stop()
-                raise programs.Skipped(f"{command[0]}: does not answer")
+                raise programs.Skipped(f"{command[0]}: does not respond")
             time.sleep(0.05)
 
     def stop(self):
@@ -73,7 +73,7 @@ class EmbeddingServer:
         return http.client.HTTPConnection("127.0.0.1", self.port, timeout=300)
 
     def residents(self):
-        """Bytes of memory of the server, and of each process that it has started."""
+        """Returns the resident bytes of the server and of each process that it has started."""
         children = pathlib.Path(f"/proc/{self.process.pid}/task").glob("*/children")
         pids = [self.process.pid] + [int(pid) for file in children for pid in file.read_text().split()]
         pages = [int(pathlib.Path(f"/proc/{pid}/statm").read_text().split()[1]) for pid in pids]
@@ -83,7 +83,7 @@ class EmbeddingServer:
         return sum(self.residents())
 
     def ask(self, texts, connection=None, client=None):
-        """The status and the body, which is not looked at. All with the name of one client are one to the server."""
+        """Returns the status and the unparsed body. Requests with the same client name count as one client."""
         connection = connection or self.connect()
         body = json.dumps({"model": self.model, "input": texts})
         headers = {"Content-Type": "application/json"} | ({"X-Billow-Client": client} if client else {})
@@ -93,7 +93,7 @@ class EmbeddingServer:
 
 
 class BillowServer(EmbeddingServer):
-    """`billow serve` over a store of its own; the model is made of the safetensors once for each weight format."""
+    """`billow serve` with a separate store. Converts the safetensors once for each weight format."""
 
     def __init__(self, program, safetensors, folder, threads, name="billow", arguments=()):
         super().__init__(name, "")
@@ -106,7 +106,7 @@ class BillowServer(EmbeddingServer):
                 "OLLAMA_KEEP_ALIVE": "-1"}
 
     def create(self, weights):
-        """The path of the GGUF file."""
+        """Returns the path of the GGUF file."""
         server = subprocess.Popen([self.program, "serve"], env=self.environment(), stderr=subprocess.DEVNULL)
         try:
             for _ in range(100):
@@ -126,7 +126,7 @@ class BillowServer(EmbeddingServer):
         return self.store / "blobs" / digest.replace(":", "-")
 
     def passes(self):
-        """Their tokens and their seconds so far: once the server, which asks from time to time, has them all."""
+        """Returns the tokens and seconds of all passes. Waits until the server, which polls the runner, has counted all passes."""
         last = None
         while True:
             connection = self.connect()
@@ -145,7 +145,7 @@ class BillowServer(EmbeddingServer):
 
 
 class LlamaServer(EmbeddingServer):
-    """llama-server of a llama.cpp, with the options that embed fastest."""
+    """llama.cpp's llama-server, with the options that embed fastest."""
 
     def __init__(self, llama, threads):
         super().__init__(llama.name, "m")
@@ -158,7 +158,7 @@ class LlamaServer(EmbeddingServer):
 
 
 class Client(threading.Thread):
-    """Asks one request after the other until there are no texts left, or until it is told to end."""
+    """Sends one request after the other until there are no more texts, or until it is stopped."""
 
     def __init__(self, server, take, name=None):
         super().__init__()
@@ -180,7 +180,7 @@ class Client(threading.Thread):
 
 
 def slices(texts, n):
-    """A function that gives the next n texts, whoever asks; nothing at the end."""
+    """Returns a thread-safe function that returns the next n texts, or None at the end."""
     lock, parts = threading.Lock(), iter([texts[i : i + n] for i in range(0, len(texts), n)])
 
     def take():
@@ -195,7 +195,7 @@ def percentile(times, share):
 
 
 def passes_of(metrics):
-    """The tokens of all passes and their seconds, of all models."""
+    """Returns the tokens and the seconds of all passes of all models."""
     values = {"billow_embed_batch_tokens_sum": 0.0, "billow_embed_inference_seconds_sum": 0.0}
     for line in metrics.splitlines():
         name, _, value = line.rpartition(" ")
@@ -206,7 +206,7 @@ def passes_of(metrics):
 
 
 def figures(times, texts_per_second=0.0):
-    """Of requests' seconds, in ms."""
+    """Returns statistics of the requests' seconds, in ms."""
     times = [1000 * time for time in times]
     return {"texts_per_second": texts_per_second, "p50_ms": statistics.median(times), "p95_ms": percentile(times, 0.95),
             "p99_ms": percentile(times, 0.99)}
@@ -227,7 +227,7 @@ def check(clients):
 
 
 def load(server, texts, n_clients, n_a_request):
-    """Texts a second, what requests took, and the server's memory at the end."""
+    """Returns texts per second, request times, and the memory of the server at the end."""
     take = slices(texts, n_a_request)
     clients = [Client(server, take) for _ in range(n_clients)]
     began = time.perf_counter()
@@ -237,7 +237,7 @@ def load(server, texts, n_clients, n_a_request):
 
 
 def with_bulk(server, texts, n_single=200, n_bulk=32, n_in_flight=1):
-    """The times of a client with one text at a time, beside one that always has so many to embed in each of its requests."""
+    """Returns the request times of a client with one text at a time, in parallel with a client whose requests have n_bulk texts each."""
     over = threading.Event()
     bulk = [Client(server, lambda: None if over.is_set() else texts[:n_bulk], "bulk") for _ in range(n_in_flight)]
     single = Client(server, slices(texts[n_bulk : n_bulk + n_single], 1), "single")
@@ -253,24 +253,24 @@ def with_bulk(server, texts, n_single=200, n_bulk=32, n_in_flight=1):
     return figures(single.times) | {"resident_bytes": server.resident()}
 
 
-PASS_TOKENS = 2048  # --n-batch, unless given
+PASS_TOKENS = 2048  # default of --n-batch
 
 
 def fairness(server, texts, n_single=200):
-    """Times of a client with one text at a time, alone and beside one with 64 texts in each request, of which one always
-    waits; and the time of a full pass meanwhile, by the mean of all tokens. The bound is two of these and what the text takes
-    alone."""
+    """Measures a client with one text at a time: alone, and in parallel with a client with 64 texts per request and one waiting
+    request. Also measures the time of a full pass meanwhile, from the mean over all tokens. The bound is two full passes plus
+    the time of the text alone."""
     single = Client(server, slices(texts[64 : 64 + n_single], 1), "single")
     run_all([single])
     alone = figures(single.times)
     tokens_before, seconds_before = server.passes()
-    beside = with_bulk(server, texts, n_single, n_bulk=64, n_in_flight=2)
+    loaded = with_bulk(server, texts, n_single, n_bulk=64, n_in_flight=2)
     tokens, seconds = server.passes()
     pass_ms = 1000 * PASS_TOKENS * (seconds - seconds_before) / max(1, tokens - tokens_before)
-    return {"alone": alone, "beside": beside, "pass_ms": pass_ms, "bound_ms": 2 * pass_ms + alone["p50_ms"]}
+    return {"alone": alone, "beside": loaded, "pass_ms": pass_ms, "bound_ms": 2 * pass_ms + alone["p50_ms"]}
 
 
 def packing(server, texts):
-    """Texts a second in requests of 32 and one at a time, of one client."""
+    """Returns texts per second of one client, in requests of 32 texts and of one text."""
     load(server, texts[:64], 1, 32)  # warm
     return {"packed": load(server, texts, 1, 32)["texts_per_second"], "single": load(server, texts, 1, 1)["texts_per_second"]}

@@ -1,5 +1,5 @@
-"""What passes at once gain: servers that differ in --max-batches alone, all up at the same time, take short turns on the same
-texts. A round's figures are compared with those of the same round, so that a machine that others use, too, is as slow to all."""
+"""Measures the gain of parallel passes. The servers differ only in --max-batches. All servers run at the same time and take short
+turns on the same texts. Figures are compared within a round, so other load on the machine slows all servers equally."""
 
 import os
 import pathlib
@@ -7,12 +7,12 @@ import statistics
 
 from comparison import embedding
 
-TURN_TEXTS = {32: 1024, 1: 256}  # by texts a request
+TURN_TEXTS = {32: 1024, 1: 256}  # by texts per request
 TICK = os.sysconf("SC_CLK_TCK")
 
 
 def processor_seconds(server):
-    """Of the server and the processes that it has started."""
+    """Returns the processor time of the server and of the processes that it has started."""
     children = pathlib.Path(f"/proc/{server.process.pid}/task").glob("*/children")
     pids = [server.process.pid] + [int(pid) for file in children for pid in file.read_text().split()]
     seconds = 0.0
@@ -30,7 +30,7 @@ def turn(server, texts, n_clients, n_a_request):
 
 
 def run(servers, weights, texts, clients, n_rounds):
-    """{(clients, texts a request): {server's name: [figures of each round]}}"""
+    """Returns {(clients, texts per request): {server name: [figures of each round]}}."""
     rows = {}
     try:
         for server in servers:
@@ -50,7 +50,7 @@ def run(servers, weights, texts, clients, n_rounds):
 
 
 def lines(rows):
-    yield f"{'clients, texts a request':26}{'passes':>8}{'texts/s':>9}{'p50 ms':>9}{'p99 ms':>9}{'CPU ms/text':>13}   against the first: texts/s, p50, p99, CPU"
+    yield f"{'clients, texts per request':26}{'passes':>8}{'texts/s':>9}{'p50 ms':>9}{'p99 ms':>9}{'CPU ms/text':>13}   ratio to the first: texts/s, p50, p99, CPU"
     for (n_clients, n_a_request), row in rows.items():
         first = next(iter(row.values()))
         for name, runs in row.items():

@@ -1,5 +1,5 @@
-"""Figures of bench/embeddings as an SVG: texts a second above, p99 below, over the number of clients. It has a ground of its
-own, light or dark as the reader's system is."""
+"""Draws figures of bench/embeddings as an SVG: texts per second at the top, p99 at the bottom, over the number of clients. The
+background is light or dark, like the reader's system."""
 
 import html
 import math
@@ -12,7 +12,7 @@ COLOURS = ("#0969da", "#bc4c00", "#8250df", "#1a7f37", "#cf222e", "#57606a", "#9
 
 
 def curves(record, clients):
-    """{(who, weights, texts a request): {clients: {measure: median}}}"""
+    """Returns {(program, weights, texts per request): {clients: {measure: median}}}."""
     out = {}
     for row in record["rows"]:
         words = row["case"].split()
@@ -48,14 +48,14 @@ def svg(record, clients):
 
 
 def stroke(lines, who, weights, n_a_request):
-    """A colour for each contestant and format; lines of one text a request are broken."""
+    """Returns a colour for each program and format. Lines of one text per request are dashed."""
     kinds = list(dict.fromkeys((who, weights) for who, weights, _ in lines))
     broken = ' stroke-dasharray="5 4"' if n_a_request == 1 else ""
     return f'stroke="{COLOURS[kinds.index((who, weights)) % len(COLOURS)]}"{broken}'
 
 
 def decades(values):
-    """Powers of ten around the values, for a logarithmic axis."""
+    """Returns the powers of ten around the values, for a logarithmic axis."""
     low = 1.0
     while low > min(values):
         low /= 10
@@ -85,7 +85,7 @@ def panel(lines, measure, label, top, bottom, xs):
 
 
 class Scale:
-    """A logarithmic axis, from `bottom` up to `top`."""
+    """A logarithmic axis from `bottom` to `top`."""
 
     def __init__(self, low, high, top, bottom):
         self.low, self.high, self.top, self.bottom = low, high, top, bottom

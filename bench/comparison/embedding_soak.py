@@ -1,4 +1,4 @@
-"""Whether memory stays flat under a long mixed load: one text, many, long ones, token ids, base64, all at once."""
+"""Checks that memory stays flat under a long mixed load: one text, many texts, long texts, token ids and base64 in parallel."""
 
 import http.client
 import json
@@ -11,11 +11,11 @@ from comparison import embedding, programs
 N_CLIENTS = 8
 SAMPLE_SECONDS = 60
 KINDS = ("one", "few", "many", "long", "ids", "base64")
-FLAT = 0.02  # growth from the settled state that counts as flat
+FLAT = 0.02  # max growth from the settled state
 
 
 def body_of(kind, chance, texts, long_texts, model):
-    """The fields of a request."""
+    """Returns the fields of a request."""
     if kind == "one":
         return {"model": model, "input": chance.choice(texts)}
     if kind == "long":
@@ -28,7 +28,7 @@ def body_of(kind, chance, texts, long_texts, model):
 
 
 class Load(threading.Thread):
-    """One client that asks for this and that until `over`; `n_texts` have been embedded so far."""
+    """A client that sends random requests until `over` is set. `n_texts` counts the embedded texts."""
 
     def __init__(self, server, seed, texts, long_texts, over):
         super().__init__(daemon=True)
@@ -53,7 +53,7 @@ class Load(threading.Thread):
 
 
 def run(server, vocabulary, seconds, sample_seconds=SAMPLE_SECONDS):
-    """Samples, one a minute: seconds, texts so far, resident bytes of the server and of its runner."""
+    """Yields one sample per minute: seconds, texts so far, resident bytes of the server and of its runner."""
     texts, over = embedding.corpus(vocabulary), threading.Event()
     long_texts = embedding.texts_of_tokens(vocabulary, 510, 16)
     clients = [Load(server, seed, texts, long_texts, over) for seed in range(N_CLIENTS)]
@@ -81,7 +81,7 @@ def line(sample):
 
 
 def growth(samples, what):
-    """Of the mean of the last tenth over that of the second tenth: the first one settles."""
+    """Returns the growth from the mean of the second tenth to the mean of the last tenth. Memory settles in the first tenth."""
     n = max(1, len(samples) // 10)
     first, last = samples[n : 2 * n] or samples[:1], samples[-n:]
     mean = [sum(sample[what] for sample in part) / len(part) for part in (first, last)]
@@ -92,5 +92,5 @@ def summary(samples):
     if len(samples) < 2:
         return "too short to tell"
     parts = [(name, growth(samples, f"{name}_bytes")) for name in ("server", "runner")]
-    told = ", ".join(f"{name} {100 * grown:+.1f} %" for name, grown in parts)
-    return f"growth from the second to the last tenth: {told}: {'flat' if all(grown <= FLAT for _, grown in parts) else 'NOT flat'} within 2 %"
+    text = ", ".join(f"{name} {100 * grown:+.1f} %" for name, grown in parts)
+    return f"growth from the second to the last tenth: {text}: {'flat' if all(grown <= FLAT for _, grown in parts) else 'NOT flat'} within 2 %"

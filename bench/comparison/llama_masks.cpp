@@ -1,10 +1,11 @@
-// The counterpart of billow_masks for llama.cpp: how long its grammar takes to find out which
-// tokens may come next. Not part of the build; with a built llama.cpp in LLAMA:
+// Measures how long llama.cpp's grammar takes to compute the tokens that may come next. The
+// counterpart for Billow is billow_masks. Not part of the build. If LLAMA is the folder of a built
+// llama.cpp, build and run it with:
 //   g++ -O2 -std=c++17 -ILLAMA/src/include -ILLAMA/src/ggml/include -ILLAMA/src/common
 //     -ILLAMA/src/vendor llama_masks.cpp -LLLAMA/build/bin -lllama -lllama-common -lggml-base
 //     -Wl,-rpath,LLAMA/build/bin -o llama_masks
 //   billow_masks --write DIR MODEL.gguf; llama_masks MODEL.gguf DIR/*.schema DIR/*.gbnf
-// Beside each grammar lies a text that follows it, with the ending .txt.
+// The folder has a text for each grammar, with the ending .txt. The text follows the grammar.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -75,7 +76,7 @@ int main(int argc, char** argv) {
   llama_model* model = llama_model_load_from_file(argv[1], params);
   if (model == nullptr) return std::fputs("the model does not load\n", stderr), 1;
   std::printf("%s\n  %-24s %11s %12s %10s %10s %10s\n", argv[1], "grammar", "compile", "", "median",
-              "p99", "most");
+              "p99", "max");
   for (int i = 2; i < argc; ++i) measure(llama_model_get_vocab(model), argv[i]);
   llama_model_free(model);
 }

@@ -1,4 +1,4 @@
-"""What the machine is, and how calm it is."""
+"""Describes the machine and its other load."""
 
 import json
 import os
@@ -22,7 +22,7 @@ def _field(text, name):
 
 
 def physical_cores():
-    """Cores among the processors that we may use: two threads of one core name the same siblings."""
+    """Returns the number of cores that this process may use. Two threads of one core have the same siblings."""
     cpus = os.sched_getaffinity(0)
     siblings = [_read(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list") for cpu in cpus]
     return max(1, len({text for text in siblings if text}) + siblings.count(""))
@@ -44,8 +44,8 @@ def describe():
 
 
 class ProcessorTime:
-    """Seconds of all processors since boot, those that the hypervisor kept from us, those at work, and of these the ones
-    of the processes that we started and that have ended."""
+    """Seconds of all processors since boot, seconds that the hypervisor took, busy seconds, and the busy seconds of ended child
+    processes."""
 
     def __init__(self, stat=None, own=None):
         ticks = [int(word) for word in (stat or _read("/proc/stat")).split("\n")[0].split()[1:9]]
@@ -56,7 +56,7 @@ class ProcessorTime:
         self.own = usage.ru_utime + usage.ru_stime if own is None else own
 
     def since(self, before):
-        """Per cent of the processors' time that was stolen, and that other programs used."""
+        """Returns the shares of processor time that the hypervisor and other programs took, in percent."""
         total = max(1e-9, self.total - before.total)
         others = self.busy - before.busy - (self.own - before.own)
         return {"steal_percent": 100 * (self.steal - before.steal) / total, "others_percent": max(0.0, 100 * others / total)}
@@ -66,8 +66,8 @@ CANARIES = {"peak/f32/all": "registers, GMAC/s", "peak/read_256KiB/all": "L2, GB
 
 
 def canary(billow):
-    """Rates of a loop in registers, one in L2 and one that reads memory: another tenant slows them too. None when the
-    micro harness is not built."""
+    """Returns the rates of a loop in registers, of a loop in L2 and of a loop that reads memory. Other load on the machine slows
+    these loops, too. Returns None if billow_micro is not built."""
     micro = pathlib.Path(billow).with_name("billow_micro")
     if not micro.exists():
         return None

@@ -1,5 +1,4 @@
-"""Where the models' files are. Those derived from others are made once, by llama-quantize, and synthetic ones by
-themselves."""
+"""Finds the files of the models. llama-quantize makes derived models once; synthetic.py makes synthetic models once."""
 
 import os
 import pathlib
@@ -12,7 +11,7 @@ from comparison.cases import MODELS
 
 class ModelFiles:
     def __init__(self, folder, derived, quantizers, synthetic_folder=synthetic.FOLDER):
-        """`folder` holds the real models, `derived` gets those made from them; one of `quantizers` (LlamaCpp) makes them."""
+        """`folder` has the real models. `derived` gets the derived models, which one of `quantizers` (LlamaCpp) makes."""
         self.folder, self.derived, self.synthetic = map(pathlib.Path, (folder, derived, synthetic_folder))
         self.quantizer = next((peer for peer in quantizers if peer.tool("llama-quantize")), None)
 
@@ -21,18 +20,18 @@ class ModelFiles:
         return (self.synthetic if model.synthetic else self.derived if model.base else self.folder) / model.file
 
     def missing(self, name):
-        """Why the model is not there and cannot be made; None when it is or can."""
+        """Returns why the model is missing and cannot be made, or None if it exists or can be made."""
         if self.path(name).exists() or MODELS[name].synthetic:
             return None
         base = MODELS[name].base
         if not base:
-            return f"{self.path(name)} is not there: tools/setup models fetches it"
+            return f"{self.path(name)} is missing: run tools/setup models to download it"
         if self.missing(base):
             return self.missing(base)
-        return None if self.quantizer else "no llama-quantize beside any llama.cpp here to make it"
+        return None if self.quantizer else "no llama.cpp here has llama-quantize, which makes this model"
 
     def get(self, name, say):
-        """The file, made now where it has to be. Raises OSError or CalledProcessError."""
+        """Returns the file. Makes the file if necessary. Raises OSError or CalledProcessError."""
         path = self.path(name)
         if not path.exists():
             say(f"making {path}")

@@ -1,4 +1,4 @@
-"""The programs that are compared. Each measures a case once, in a process of its own, and gives {measure: value}."""
+"""The compared programs. Each program measures a case once in a separate process and returns {measure: value}."""
 
 import json
 import os
@@ -14,20 +14,20 @@ from comparison import cases
 OPENVINO_PEER = pathlib.Path(__file__).resolve().parents[1] / "openvino_peer.py"
 
 
-ROOM = "/var/cache/billow-bench"  # where models lie in a root
+ROOM = "/var/cache/billow-bench"  # folder for models in a chroot
 
 
 class Skipped(Exception):
-    """This program does not run this case, and why."""
+    """This program cannot run this case. The message has the reason."""
 
 
 def last_line(text):
     lines = [line.strip() for line in text.decode(errors="replace").splitlines() if line.strip()]
-    return lines[-1][:200] if lines else "no word about it"
+    return lines[-1][:200] if lines else "no message"
 
 
 def output(command, timeout):
-    """What the command printed. Raises Skipped when it fails."""
+    """Returns the standard output of the command. Raises Skipped if the command fails."""
     try:
         done = subprocess.run(command, capture_output=True, timeout=timeout, stdin=subprocess.DEVNULL, check=False)
     except subprocess.TimeoutExpired:
@@ -40,7 +40,7 @@ def output(command, timeout):
 
 
 def first_byte_ms(command, timeout):
-    """Milliseconds from starting the command to the first byte that it prints. Raises Skipped when it fails."""
+    """Returns the milliseconds from the start of the command to the first byte of its output. Raises Skipped if it fails."""
     with tempfile.TemporaryFile() as errors:
         start = time.perf_counter()
         try:
@@ -63,7 +63,7 @@ def first_byte_ms(command, timeout):
 
 
 class Billow:
-    """Our own program, with a number of threads of its own where `threads` is given."""
+    """Billow. If `threads` is given, it replaces the number of threads of the comparison."""
 
     def __init__(self, program, name="billow", threads=None):
         self.name, self.program, self.threads = name, str(program), threads
@@ -97,19 +97,19 @@ def parse_billow(text):
 
 
 def same_content(path, other):
-    """Whether one is a link to the other, or copied from it."""
+    """Returns whether one file is a link to the other or a copy of it."""
     one, two = path.stat(), other.stat()
     return path.samefile(other) or (one.st_size, one.st_mtime_ns) == (two.st_size, two.st_mtime_ns)
 
 
 class LlamaCpp:
-    """llama.cpp's own tools, in a folder or in a root to chroot into."""
+    """llama.cpp's own tools, in a folder or in a chroot."""
 
     def __init__(self, name, folder, root=None):
         self.name, self.folder, self.root = name, folder, root
 
     def tool(self, tool):
-        """The command of a tool, or None."""
+        """Returns the command of a tool, or None."""
         if self.root:
             there = os.access(os.path.join(self.root, self.folder.lstrip("/"), tool), os.X_OK)
             return ["chroot", self.root, f"{self.folder}/{tool}"] if there else None
@@ -123,7 +123,7 @@ class LlamaCpp:
         return command
 
     def scratch(self, path):
-        """A file for the tools to write: its name as they see it, and as we do."""
+        """Returns a file that the tools may write: its path for the tools and its path for this script."""
         if not self.root:
             return str(path), path
         inside = f"{ROOM}/{path.name}"
@@ -132,7 +132,7 @@ class LlamaCpp:
         return inside, outside
 
     def visible(self, path):
-        """The file under a name that the tools can open: in a root, a link to it or a copy."""
+        """Returns a path under which the tools can open the file. In a chroot, makes a link or a copy."""
         inside, outside = self.scratch(path)
         if outside != path and not (outside.exists() and same_content(path, outside)):
             outside.unlink(missing_ok=True)
@@ -172,7 +172,7 @@ class LlamaCpp:
 
 
 class IkLlama(LlamaCpp):
-    """ik_llama.cpp's tools, which have no depth but for answers and no llama-completion, with options of its own."""
+    """ik_llama.cpp's tools, with additional options. They support depth only for answers, and there is no llama-completion."""
 
     def __init__(self, name, folder, options):
         super().__init__(name, folder)
@@ -180,7 +180,7 @@ class IkLlama(LlamaCpp):
 
     def _bench(self, case, model, threads, timeout):
         if case.kind == "prefill" and case.depth:
-            raise Skipped("its llama-bench reads no prompt behind another")
+            raise Skipped("its llama-bench cannot evaluate a prompt after another")
         work = ["-p", str(case.n_prompt), "-n", str(case.n_generate)]
         if case.depth:
             work = ["-p", "0", "-n", "0", "-gp", f"{case.depth},{case.n_generate}"]
@@ -190,15 +190,15 @@ class IkLlama(LlamaCpp):
 
 
 def ik_llamas_of(place):
-    """Both ways to run the ik_llama.cpp in a folder: none is the faster in all cases. Raises ValueError."""
+    """Returns both ways to run the ik_llama.cpp in a folder, because neither is faster in all cases. Raises ValueError."""
     if not LlamaCpp("ik", place).tool("llama-bench"):
-        raise ValueError(f"{place}: no llama-bench there")
+        raise ValueError(f"{place}: no llama-bench in this folder")
     folder = os.path.abspath(place)
     return [IkLlama("ik", folder, []), IkLlama("ik-repacked", folder, ["-rtr", "1", "-fa", "1"])]
 
 
 def parse_llama_bench(text):
-    """Rates of llama-bench's JSON: prompts and answers are rows of their own."""
+    """Returns the rates in llama-bench's JSON. Prompts and answers have separate rows."""
     return {"decode" if row["n_gen"] else "prefill": row["avg_ts"] for row in json.loads(text)}
 
 
@@ -211,7 +211,7 @@ def parse_batched_bench(text):
 
 
 def llama_of(spec, n):
-    """The LlamaCpp of "[NAME=]PLACE"; PLACE is a folder of tools, a llama-bench, or chroot:ROOT. Raises ValueError."""
+    """Returns the LlamaCpp of "[NAME=]PLACE". PLACE is a folder of tools, a llama-bench, or chroot:ROOT. Raises ValueError."""
     name, place = spec.split("=", 1) if "=" in spec else (f"llama.cpp-{n}" if n > 1 else "llama.cpp", spec)
     if place.startswith("chroot:"):
         root = place.removeprefix("chroot:")
@@ -221,12 +221,12 @@ def llama_of(spec, n):
         raise ValueError(f"{place}: no llama-bench in /usr/bin or /usr/local/bin of that root")
     folder = place if os.path.isdir(place) else os.path.dirname(shutil.which(place) or place)
     if not LlamaCpp(name, folder).tool("llama-bench"):
-        raise ValueError(f"{place}: no llama-bench there")
+        raise ValueError(f"{place}: no llama-bench in this folder")
     return LlamaCpp(name, os.path.abspath(folder))
 
 
 class OpenVino:
-    """OpenVINO GenAI, through bench/openvino_peer.py under the Python that has it."""
+    """OpenVINO GenAI, through bench/openvino_peer.py and a Python with openvino_genai."""
 
     def __init__(self, python, name="openvino"):
         self.name, self.python = name, str(python)

@@ -1,4 +1,4 @@
-"""Medians, ratios and the table. Pure functions."""
+"""Calculates medians and ratios, and formats the table. Pure functions."""
 
 import statistics
 
@@ -8,12 +8,12 @@ def summary(runs):
 
 
 def speed_up(unit, ours, theirs):
-    """How many times as fast as theirs ours is: of rates, or of times."""
+    """Returns our speed divided by theirs, from rates or from times."""
     return theirs / ours if unit == "ms" else ours / theirs
 
 
 def fastest(unit, results, names):
-    """The name among `names` with the best median; None when none of them has a result."""
+    """Returns the name in `names` with the best median, or None if no name has a result."""
     names = [name for name in names if name in results]
     if not names:
         return None
@@ -21,7 +21,7 @@ def fastest(unit, results, names):
 
 
 def compare(unit, results, ours, groups):
-    """For each group {name: peers} our speed-up over the fastest of its peers."""
+    """Returns our speed-up over the fastest peer of each group {name: peers}."""
     ratios = {}
     for group, names in groups.items():
         best = fastest(unit, results, names)
@@ -42,14 +42,14 @@ def cell(unit, result):
 
 
 def ratio_cell(ratio, peers):
-    """2.31x; with the peer where there were several to choose from."""
+    """Formats a ratio as 2.31x. Adds the peer if the group has several peers."""
     if ratio is None:
         return "-"
     return f"{ratio['ratio']:.2f}x" + (f" {ratio['peer']}" if len(peers) > 1 else "")
 
 
 class Table:
-    """Lines of a table whose rows come one by one, so that its widths are set beforehand."""
+    """Formats the lines of a table. The widths are fixed, because the rows come one by one."""
 
     def __init__(self, first, contestants, groups):
         self.contestants, self.groups = contestants, groups

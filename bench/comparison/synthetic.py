@@ -1,6 +1,6 @@
-"""Model files with the shapes of real models and random weights, for speed alone. A file has a few of the model's layers,
-and a vocabulary cut by the same share, so that the output matrix weighs as much beside the layers as in the whole model.
-Every program reads the same bytes, and no weights have to be fetched. A new model is a row of SHAPES."""
+"""Makes model files with the shapes of real models and random weights, for speed tests only. A file has a few of the model's
+layers. Its vocabulary is reduced by the same factor, so the output matrix has the same share of the weights as in the real
+model. Every program reads the same bytes, and nothing must be downloaded. To add a model, add a row to SHAPES."""
 
 import array
 import dataclasses
@@ -15,24 +15,24 @@ FOLDER = pathlib.Path.home() / ".cache/billow/synthetic"
 
 ALIGNMENT = 32
 N_BYTES = 256
-FLOATS_AT_ONCE = 1 << 20  # random ones, before they come again
+MAX_RANDOM_FLOATS = 1 << 20  # longer tensors repeat these numbers
 
 
 @dataclasses.dataclass(frozen=True)
 class Type:
-    """A tensor type. Blocks are random bytes, except for the bytes at given places, which make weights of about 0.02."""
+    """A tensor type. Blocks are random bytes. Fixed bytes at some offsets give weights of about 0.02."""
 
     number: int
     block_len: int
     block_bytes: int
-    fixed: dict  # byte offset in a block: what stands there
+    fixed: dict  # byte offset in a block -> fixed bytes
 
 
 def half(value):
     return struct.pack("<e", value)
 
 
-# Unsigned codes with offsets are centred by an offset of their mean.
+# For unsigned codes with an offset, the offset centres the codes around zero.
 TYPES = {
     "F32": Type(0, 1, 4, {}),
     "Q8_0": Type(8, 32, 34, {0: half(2.7e-4)}),
@@ -49,12 +49,12 @@ TYPES = {
 class Shape:
     architecture: str
     n_layers: int
-    of_layers: int  # that the real model has
-    n_vocab: int  # that the real model has
+    of_layers: int  # layers of the real model
+    n_vocab: int  # vocabulary of the real model
     n_embd: int
-    keys: dict  # without the architecture; the usual ones are added
+    keys: dict  # without the architecture; the common keys are added
     layer: Callable  # layer(shape, index, mixture): {tensor: (type, dimensions)}
-    mixture: str  # of types: Q4_K_M, MXFP4, or one type for all
+    mixture: str  # of types: Q4_K_M, MXFP4, or one type for all tensors
     tied: bool = False
     output_norm: str = "output_norm"
 
@@ -63,13 +63,13 @@ class Shape:
 
 
 class Mixture:
-    """Types as llama-quantize gives them. In the whole model half of the layers get more bits; here it is every other."""
+    """The types that llama-quantize chooses. In a real model, half of the layers get more bits; here every other layer does."""
 
     def __init__(self, name, index):
         k_m = name == "Q4_K_M"
         self.plain = {"Q4_K_M": "Q4_K", "MXFP4": "Q8_0"}.get(name, name)
         self.expert = name if name == "MXFP4" else self.plain
-        self.important = "Q6_K" if k_m and index % 2 == 1 else self.plain  # values, and what leads back
+        self.important = "Q6_K" if k_m and index % 2 == 1 else self.plain  # values and down projections
         self.important_expert = "Q6_K" if k_m and index % 2 == 1 else self.expert
         self.joint = "Q5_K" if k_m else self.plain  # query, key and value in one matrix
         self.output = "Q6_K" if k_m else self.plain
@@ -189,7 +189,7 @@ SHAPES = {
 
 
 def tensors(shape):
-    """{name: (type, dimensions)} of the whole file."""
+    """Returns {name: (type, dimensions)} of the whole file."""
     m = Mixture(shape.mixture, 0)
     out = {"token_embd.weight": (m.output if shape.tied else m.plain, (shape.n_embd, shape.vocabulary())),
            shape.output_norm + ".weight": f32(shape.n_embd)}
@@ -220,12 +220,12 @@ def text(value):
     return struct.pack("<Q", len(raw)) + raw
 
 
-# The number of a metadata type, and how its values are written.
+# The number and the encoder of each metadata type.
 KINDS = {bool: (7, lambda v: struct.pack("<?", v)), int: (4, lambda v: struct.pack("<I", v)),
          float: (6, lambda v: struct.pack("<f", v)), str: (8, text)}
 
 
-SIGNED = (5, lambda v: struct.pack("<i", v))  # as readers want whole numbers in lists
+SIGNED = (5, lambda v: struct.pack("<i", v))  # readers expect this type for integers in lists
 
 
 def field(value):
@@ -237,7 +237,7 @@ def field(value):
 
 
 class Weights:
-    """Random blocks of each type: a few MiB, of which runs are taken from random places on."""
+    """Random blocks of each type: a few MiB per type. A tensor consists of runs from random offsets."""
 
     BLOCKS = 1 << 14
 
@@ -264,13 +264,13 @@ class Weights:
             blocks -= run
 
     def write_floats(self, out, tensor, n):
-        """Norms are about 1, decay rates and steps as trained models have them, all else is about 0.02."""
+        """Writes norms around 1, decay rates and steps in the range of trained models, and all other values around 0.02."""
         low, high = -0.035, 0.035
         for ending, span in (("norm.weight", (0.9, 1.1)), ("ssm_a", (-8.0, -0.1)), ("ssm_dt.bias", (-4.0, 1.0)),
                              ("ssm_conv1d.weight", (-0.5, 0.5)), ("shortconv.conv.weight", (-0.5, 0.5))):
             if tensor.endswith(ending):
                 low, high = span
-        pool = array.array("f", (self.random.uniform(low, high) for _ in range(min(n, FLOATS_AT_ONCE))))
+        pool = array.array("f", (self.random.uniform(low, high) for _ in range(min(n, MAX_RANDOM_FLOATS))))
         for first in range(0, n, len(pool)):
             out.write(pool[:n - first].tobytes())
 
@@ -280,7 +280,7 @@ def size_of(kind, dims):
 
 
 def make(name, path):
-    """Writes the model of this name; the same bytes each time."""
+    """Writes the model with this name. The bytes are the same each time."""
     shape = SHAPES[name]
     header, infos, at = bytearray(), bytearray(), 0
     fields, all_tensors = metadata(shape), tensors(shape)

@@ -1,10 +1,10 @@
-"""The programs take turns on a case."""
+"""Runs the programs in turn on a case."""
 
 from comparison import programs, report
 
 
 def measure(case, contestants, model, args, progress):
-    """Every contestant in turn, args.rounds times; one that fails is left out. Gives {measure: {name: runs}}, {name: why}."""
+    """Runs all contestants in turn, args.rounds times. Skips a contestant after a failure. Returns {measure: {name: runs}}, {name: reason}."""
     runs, skipped = {}, {}
     for number in range(1, args.rounds + 1):
         for contestant in contestants:

@@ -1,1 +1,1 @@
-"""The parts of bench/elastic_run: the trace of a run, what it is checked for, the plot."""
+"""The parts of bench/elastic_run: the trace of a run, the checks of the run, and the plot."""

@@ -1,15 +1,15 @@
-"""What a run must have done, and what it did. Pure functions over its trace, its report and its plan."""
+"""Checks a run against its goals. Pure functions of its trace, its report and its plan."""
 
 import dataclasses
 import statistics
 
 MIB = 1 << 20
 FIRST_RUNG = 512
-MOST_GAP = 2.0  # times the median gap of as many tokens before:
+MAX_GAP = 2.0  # times the median gap of this many tokens before:
 GAPS_BEFORE = 100
-MOST_GROWTH_MS = 0.5
-CAPACITY_SHARE = 0.03  # by which a large context may be slower than a small one that holds the same
-LEAST_REFILL_RATE = 0.9  # of that of a prefill
+MAX_GROWTH_MS = 0.5
+CAPACITY_SHARE = 0.03  # max slowdown of a large context compared with a small one that holds the same tokens
+MIN_REFILL_RATE = 0.9  # relative to a prefill
 MEMORY_SHARE, MEMORY_BYTES = 0.03, 64 * MIB
 
 
@@ -18,12 +18,12 @@ class Check:
     name: str
     goal: str
     measured: str
-    passed: bool | None  # None: there was nothing to measure
+    passed: bool | None  # None: nothing was measured
 
 
 def all_checks(trace, record):
-    """`record`: exit_status, wanted (max_tokens, max_context, policy), result (of generate), plan, prefill (rate or None),
-    capacity (contexts, and for each a list of first_token_ms and decode_tps, taken in turn; or None)."""
+    """`record` has exit_status, wanted (max_tokens, max_context, policy), result (of generate), plan, prefill (rate or None) and
+    capacity. capacity is None or has contexts, and for each context a list of first_token_ms and decode_tps, in turn."""
     result, plan, wanted = record["result"], record["plan"], record["wanted"]
     checks = [
         end(len(trace), result, record["exit_status"], wanted["max_tokens"]),
@@ -47,10 +47,10 @@ def end(n_rows, result, exit_status, max_tokens):
 
 
 def transitions(result, max_context):
-    """The ladder is reckoned here once more, so that plan and engine cannot be wrong together."""
+    """Calculates the ladder a second time, so that the plan and the engine cannot have the same error."""
     rungs = [FIRST_RUNG << i for i in range(32) if FIRST_RUNG << i < max_context] + [max_context]
     n_prompt = result["prompt_eval_count"]
-    n_max = n_prompt + result["eval_count"] - 1  # the last token takes no position
+    n_max = n_prompt + result["eval_count"] - 1  # the last token needs no position
     wanted = [(a, b, a) for a, b in zip(rungs, rungs[1:]) if n_prompt < a < n_max]
     seen = [(event["from"], event["to"], event["tokens"]) for event in result["events"] if event["type"] == "transition"]
 
@@ -60,7 +60,7 @@ def transitions(result, max_context):
 
 
 def planned_events(plan):
-    """(tokens written before, kind, from, to) of transitions, (.., kind, drop, keep) of compactions."""
+    """Returns (tokens written before, kind, from, to) for transitions and (.., kind, drop, keep) for compactions."""
     out = [(one["at_generated"], "transition", one["from"], one["to"]) for one in plan["transitions"]]
     each = plan["compactions"]
     return out + [(each["first_at_generated"] + i * each["every_generated"], "compaction", each["drop"], each["keep"])
@@ -68,7 +68,7 @@ def planned_events(plan):
 
 
 def seen_events(trace, result):
-    """The same of the run: what its report says, and where the trace shows it."""
+    """Returns the same list for the run, from its report. The positions come from the trace."""
     rows = {"transition": list(trace.transitions), "compaction": list(trace.compactions)}
     out = []
     for event in result["events"]:
@@ -99,17 +99,17 @@ def events(trace, result, plan):
 
 
 def growth_times(result):
-    name, goal = "time of transitions", f"at most {MOST_GROWTH_MS} ms each: nothing is copied"
+    name, goal = "time of transitions", f"at most {MAX_GROWTH_MS} ms each: nothing is copied"
     times = [event["ms"] for event in result["events"] if event["type"] == "transition"]
     if not times:
         return Check(name, goal, "no transition", None)
-    return Check(name, goal, ", ".join(f"{time:.2f}" for time in times) + " ms", max(times) <= MOST_GROWTH_MS)
+    return Check(name, goal, ", ".join(f"{time:.2f}" for time in times) + " ms", max(times) <= MAX_GROWTH_MS)
 
 
 def capacity(runs):
-    """What is held counts, not what could be."""
+    """Checks that speed depends on the held tokens, not on the max context."""
     def check(name, key, unit, slower):
-        """slower(small, large): how many times as slow the large context is."""
+        """slower(small, large) returns the slowdown factor of the large context."""
         goal = f"at most {100 * CAPACITY_SHARE:.0f} % slower than in a small one"
         if not runs:
             return Check(name, goal, "not measured", None)
@@ -122,43 +122,43 @@ def capacity(runs):
 
 
 def gap_ratios(trace, rows):
-    """How many times as long the gap before each of these rows is as the median one before it."""
+    """Returns the gap before each of these rows, divided by the median of the gaps before it."""
     medians = [(i, trace.median_gap(i - GAPS_BEFORE, i)) for i in rows]
     return [(i, trace.gap(i) / median) for i, median in medians if median]
 
 
 def transition_gaps(trace):
-    name, goal = "pause at transitions", f"at most {MOST_GAP:.0f}x the median gap before"
+    name, goal = "pause at transitions", f"at most {MAX_GAP:.0f}x the median gap before"
     ratios = gap_ratios(trace, trace.transitions)
     if not ratios:
         return Check(name, goal, "no transition", None)
     return Check(name, goal, ", ".join(f"{ratio:.2f}x at {i}" for i, ratio in ratios),
-                 all(ratio <= MOST_GAP for _, ratio in ratios))
+                 all(ratio <= MAX_GAP for _, ratio in ratios))
 
 
 def shift_gaps(trace):
-    name, goal = "pause at shifts", f"median at most {MOST_GAP:.0f}x the median gap before"
+    name, goal = "pause at shifts", f"median at most {MAX_GAP:.0f}x the median gap before"
     ratios = [ratio for _, ratio in gap_ratios(trace, trace.compactions)]
     if not ratios:
         return Check(name, goal, "no compaction", None)
     median = statistics.median(ratios)
     return Check(name, goal, f"{median:.2f}x ({min(ratios):.2f} to {max(ratios):.2f}, {len(ratios)} shifts)",
-                 median <= MOST_GAP)
+                 median <= MAX_GAP)
 
 
 def refill_rate(result, prefill):
-    name, goal = "speed of refills", f"at least {LEAST_REFILL_RATE:.1f}x the rate of such a prefill"
+    name, goal = "speed of refills", f"at least {MIN_REFILL_RATE:.1f}x the rate of an equal prefill"
     rates = [1000 * event["tokens_evaluated_again"] / event["ms"] for event in result["events"]
              if event["type"] == "compaction"]
     if not rates or not prefill:
         return Check(name, goal, "no compaction" if not rates else "no prefill was measured", None)
     median = statistics.median(rates)
     return Check(name, goal, f"{median / prefill:.2f}x: median {median:.0f} tokens/s ({min(rates):.0f} to "
-                             f"{max(rates):.0f}), prefill {prefill:.0f}", median >= LEAST_REFILL_RATE * prefill)
+                             f"{max(rates):.0f}), prefill {prefill:.0f}", median >= MIN_REFILL_RATE * prefill)
 
 
 def accounted_bytes(trace, result, plan):
-    """Of each row; where the trace has no such column, reckoned from what plan and report say."""
+    """Returns the accounted bytes of each row. If the trace has no such column, calculates them from the plan and the report."""
     if trace.accounted is not None:
         return trace.accounted
     fixed = plan["memory"]["mapped_bytes"] + result["memory"]["packed_bytes"] + result["memory"]["scratch_bytes"]
@@ -167,18 +167,18 @@ def accounted_bytes(trace, result, plan):
 
 def memory(trace, result, plan):
     accounted = accounted_bytes(trace, result, plan)
-    goal = f"within {100 * MEMORY_SHARE:.0f} % + {MEMORY_BYTES // MIB} MiB of what is accounted for"
+    goal = f"within {100 * MEMORY_SHARE:.0f} % + {MEMORY_BYTES // MIB} MiB of the accounted memory"
     beyond = [abs(resident - n) - MEMORY_SHARE * n for resident, n in zip(trace.resident, accounted)]
     worst = beyond.index(max(beyond))
-    measured = (f"farthest at token {worst + 1}: {trace.resident[worst] / MIB:.1f} MiB resident, "
-                f"{accounted[worst] / MIB:.1f} accounted for")
+    measured = (f"largest difference at token {worst + 1}: {trace.resident[worst] / MIB:.1f} MiB resident, "
+                f"{accounted[worst] / MIB:.1f} accounted")
     if trace.accounted is None:
         measured += " (by plan and report: the trace has no accounted_bytes)"
     return Check("resident memory", goal, measured, min(trace.resident) > 0 and beyond[worst] <= MEMORY_BYTES)
 
 
 def table(checks):
-    """A line of each check: passed or not, its goal, what was measured."""
+    """Formats one line per check: the result, the goal and the measurement."""
     rows = [("", "check", "goal", "measured")]
     rows += [({True: "ok", False: "FAILED", None: "-"}[check.passed], check.name, check.goal, check.measured)
              for check in checks]

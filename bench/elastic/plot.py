@@ -1,5 +1,5 @@
-"""A run as an SVG: KV memory and the capacity of the rungs on the left axis, tokens/s on the right one, events as vertical
-lines. It has a ground of its own, light or dark as the reader's system is, so it is readable on any page."""
+"""Draws a run as an SVG. The left axis shows KV memory and the capacity of the rungs, the right axis shows tokens/s, and vertical
+lines show events. The background is light or dark, like the reader's system, so the SVG is readable on any page."""
 
 import html
 import math
@@ -8,9 +8,9 @@ import pathlib
 MIB = 1 << 20
 WIDTH, HEIGHT = 900, 480
 LEFT, RIGHT, TOP, BOTTOM = 66, 834, 92, 424  # of the plot's frame
-N_INTERVALS = 5  # of both vertical axes, so that one grid serves both
+N_INTERVALS = 5  # of both vertical axes, so that they share one grid
 RATE_WINDOW = 100  # tokens
-MOST_POINTS = 1400  # of a curve, which keeps the file below 60 KB
+MAX_POINTS = 1400  # per curve, which keeps the file below 60 KB
 LABEL_HEIGHT = 13
 
 LIGHT = {"ground": "#ffffff", "ink": "#24292f", "grid": "#d8dee4", "kv": "#0969da", "rung": "#57606a", "rate": "#bc4c00",
@@ -20,23 +20,23 @@ DARK = {"ground": "#161b22", "ink": "#d0d7de", "grid": "#30363d", "kv": "#58a6ff
 
 
 def svg(trace, record):
-    """The text of the file. `record` is what bench/elastic_run keeps of a run."""
+    """Returns the text of the file. `record` is the record of bench/elastic_run."""
     plot = _Plot(trace, record)
     return "\n".join([_head(record), *plot.axes(), *plot.events(), *plot.curves(), *plot.labels(),
                       *_legend(trace, record), "</svg>", ""])
 
 
-def nice_step(least):
-    """The least step of 1, 2, 2.5, 4 or 5 times a power of ten that is not below."""
-    power = 10.0 ** math.floor(math.log10(least))
-    return next(power * times for times in (1, 2, 2.5, 4, 5, 10) if power * times >= least * (1 - 1e-9))
+def nice_step(min_step):
+    """Returns the smallest step that is at least min_step. Steps are 1, 2, 2.5, 4 or 5 times a power of ten."""
+    power = 10.0 ** math.floor(math.log10(min_step))
+    return next(power * times for times in (1, 2, 2.5, 4, 5, 10) if power * times >= min_step * (1 - 1e-9))
 
 
-def thin(points, most):
-    """At most `most` points or so: of those that lie close together, the lowest and the highest, in their order."""
-    if len(points) <= most:
+def thin(points, max_points):
+    """Returns about max_points points. Keeps the lowest and the highest of neighbouring points, in order."""
+    if len(points) <= max_points:
         return points
-    size = math.ceil(2 * len(points) / most)
+    size = math.ceil(2 * len(points) / max_points)
     kept = []
     for begin in range(0, len(points), size):
         part = points[begin:begin + size]
@@ -46,7 +46,7 @@ def thin(points, most):
 
 
 def staircase(values):
-    """(i, value) where the value changes, the old and the new one, and at both ends."""
+    """Returns (i, value) with the old and the new value at each change, and both ends."""
     points = [(1, values[0])]
     for i in range(1, len(values)):
         if values[i] != values[i - 1]:
@@ -60,7 +60,7 @@ class _Plot:
         capacity = {rung["context"]: rung["kv_bytes"] / MIB for rung in record["plan"]["memory"]["rungs"]}
         self.capacity = staircase([capacity[rung] for rung in trace.rung])
         kv = [n / MIB for n in trace.kv_in_use]
-        # Behind the last token nothing is in use; a line down to there would only hide the frame.
+        # After the last token, no KV is in use. A line down to zero would only hide the frame.
         self.kv = staircase(kv[:-1] if len(kv) > 1 and kv[-1] == 0 else kv)
         self.rates = list(trace.rates(RATE_WINDOW))
         max_memory = max(value for _, value in self.capacity + self.kv)
@@ -98,12 +98,12 @@ class _Plot:
             yield f'<path class="grow" d="M{self.x(i):.1f} {BOTTOM}V{TOP}"/>'
 
     def labels(self):
-        """Of transitions, beside their lines as far as there is room."""
+        """Yields labels of transitions next to their lines, if there is room."""
         end = 0.0
         for i in self.trace.transitions:
             x = max(self.x(i) + LABEL_HEIGHT - 2, end + LABEL_HEIGHT)
             if x > self.x(i) + 3 * LABEL_HEIGHT:
-                continue  # too far from its line to belong to it
+                continue  # too far from its line
             end = x
             yield (f'<text class="label" transform="translate({x:.1f} {TOP + 6}) rotate(-90)" text-anchor="end">'
                    f"{self.trace.rung[i - 1]} → {self.trace.rung[i]}</text>")
@@ -111,7 +111,7 @@ class _Plot:
     def curves(self):
         for name, points, step in (("rung", self.capacity, self.memory_step), ("kv", self.kv, self.memory_step),
                                    ("rate", self.rates, self.rate_step)):
-            path = " ".join(f"{self.x(x):.1f},{self.y(value, step):.1f}" for x, value in thin(points, MOST_POINTS))
+            path = " ".join(f"{self.x(x):.1f},{self.y(value, step):.1f}" for x, value in thin(points, MAX_POINTS))
             yield f'<polyline class="{name}" points="{path}"/>'
 
 
@@ -131,7 +131,7 @@ def _head(record):
     where = f"{record['machine']['processor']}, {threads} thread{'s' * (threads > 1)}; {record['version'].split(' (')[0]}"
     others = sum(record["disturbed"].values())
     if others >= 3:
-        where += f"; disturbed: others used {others:.0f} % of the processors' time"
+        where += f"; disturbed: others used {others:.0f} % of the processor time"
     return "\n".join([
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
         'font-family="system-ui,sans-serif" font-size="12">',

@@ -1,5 +1,5 @@
-// nn::attention as decoding and prefilling call it, in the shapes of small models, over KV that
-// lies as in the engine. Consecutive calls take the KV of other layers, as a pass does.
+// Measures nn::attention as in decoding and prefilling, with the shapes of small models. KV has the
+// engine's layout. Consecutive calls use the KV of different layers, like a pass.
 #include <memory>
 #include <numeric>
 #include <random>
@@ -81,7 +81,7 @@ class Sequence {
 
   kv::Cache& cache() { return cache_; }
   const kv::BlockTable& table() const { return table_; }
-  double position_bytes(const Heads& heads) const {  // of one layer
+  double position_bytes(const Heads& heads) const {  // per layer
     return static_cast<double>(cache_.layout().groups[0].block_bytes) /
            (kv::kBlockPositions * heads.n_layers);
   }
@@ -110,7 +110,7 @@ void run(benchmark::State& state, Rig& rig, const Heads& heads, const Work& work
                   {out.data(), work.n_rows, width});
   }
   const double seconds = seconds_each(state, start);
-  // Each row multiplies a query with the keys it sees, and its weights with the values.
+  // Each row multiplies its query by the visible keys, and its weights by the values.
   const auto n = static_cast<double>(work.n_rows);
   const double n_seen = n * static_cast<double>(work.depth) + n * (n + 1) / 2;
   const Peaks& peaks = rig.peaks();

@@ -1,5 +1,5 @@
-// The sets of micro-benchmarks; each file adds its own to Google Benchmark's list. The rigs outlive
-// the benchmarks.
+// The sets of micro-benchmarks. Each function adds its benchmarks to Google Benchmark's list.
+// REQUIRES: the rigs outlive the benchmarks.
 #pragma once
 
 #include <benchmark/benchmark.h>
@@ -23,15 +23,15 @@ void add_attention_benchmarks(std::span<const NamedRig> rigs);
 
 using Clock = std::chrono::steady_clock;
 
-// Of one iteration, when all of them began at `start` and have just ended.
+// Returns the seconds per iteration. All iterations began at `start` and have just ended.
 inline double seconds_each(const benchmark::State& state, Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count() /
          static_cast<double>(state.iterations());
 }
 
-// Sets the counters GMAC/s, GB/s and roof%: how near an iteration of `seconds` came to the time
-// that the machine needs at least, for its arithmetic at peak_macs or its bytes at the memory's
-// rate.
+// Sets the counters GMAC/s, GB/s and roof%. roof% compares `seconds` per iteration with the min
+// time of the machine. The min time is that of the arithmetic at peak_macs, or of the bytes at the
+// memory's rate.
 void count(benchmark::State& state, double seconds, const Peaks& peaks, double peak_macs,
            double macs, double bytes);
 

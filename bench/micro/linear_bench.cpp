@@ -1,6 +1,6 @@
-// nn::linear with the weights of every format, in the shapes of small models. Consecutive calls
-// take other matrices, together as large as a small model: in a model, too, a matrix is out of the
-// caches when it is used again.
+// Measures nn::linear with all weight formats and the shapes of small models. Consecutive calls use
+// different matrices with the total size of a small model. As in a real model, a matrix is not in
+// the caches when it is used again.
 #include <cstring>
 #include <memory>
 #include <random>
@@ -30,7 +30,7 @@ std::vector<float> gaussian(size_t n, unsigned seed) {
   return values;
 }
 
-// Packed matrices of one shape and format, more than the caches hold.
+// Packed matrices of one shape and format, with a total size above that of the caches.
 class WeightSet {
  public:
   WeightSet(Rig& rig, const quant::TypeRow& type, Shape shape)
@@ -43,10 +43,10 @@ class WeightSet {
     rig.team().run([&](int) { packed_.pack(); });
   }
   const tensor::Tensor& next() { return tensors_[i_++ % tensors_.size()]; }
-  size_t bytes() const { return bytes_; }  // of one matrix, as it is read
+  size_t bytes() const { return bytes_; }  // bytes that one matrix reads
 
  private:
-  // A few rows are encoded and repeated: encoders are slow.
+  // Encodes a few rows and repeats them, because encoders are slow.
   void fill(const quant::TypeRow& type, size_t k) {
     constexpr size_t kEncodedRows = 16;
     const size_t strip = quant::row_bytes(type.type, k) * kEncodedRows;
@@ -65,7 +65,7 @@ class WeightSet {
   size_t i_ = 0;
 };
 
-// The set of the benchmark that runs now; benchmarks of one set follow each other.
+// The set of the running benchmark. Benchmarks of one set follow each other.
 struct CurrentSet {
   const quant::TypeRow* type = nullptr;
   const Shape* shape = nullptr;
@@ -73,7 +73,7 @@ struct CurrentSet {
 
   WeightSet& get(Rig& rig, const quant::TypeRow& new_type, const Shape& new_shape) {
     if (type != &new_type || shape != &new_shape) {
-      set.reset();  // before the next is made: there is memory for one
+      set.reset();  // frees the old set first: there is memory for one set
       set = std::make_unique<WeightSet>(rig, new_type, new_shape);
       type = &new_type;
       shape = &new_shape;
@@ -82,7 +82,7 @@ struct CurrentSet {
   }
 };
 
-// Of the instructions that multiply what the table makes of the inputs.
+// Returns the peak of the instructions for this kind of input.
 double peak_macs(const Peaks& peaks, kernels::InputKind kind) {
   if (kind == kernels::InputKind::kCodes) return peaks.i8_macs;
   return kind == kernels::InputKind::kBF16 ? peaks.bf16_macs : peaks.f32_macs;
@@ -109,7 +109,7 @@ void run(benchmark::State& state, Rig& rig, WeightSet& set, const quant::TypeRow
 void add_linear_benchmarks(std::span<const NamedRig> rigs) {
   const auto current = std::make_shared<CurrentSet>();
   for (const quant::TypeRow& type : quant::types()) {
-    if (type.type == quant::Type::kQ8_K) continue;  // of activations, not of weights
+    if (type.type == quant::Type::kQ8_K) continue;  // for activations, not for weights
     for (const Shape& shape : kShapes) {
       if (shape.k % type.group_len != 0) continue;
       for (const size_t n_rows : kRows) {

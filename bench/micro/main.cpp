@@ -1,5 +1,5 @@
-// billow_micro: the machine's peaks, then every kernel of the selected table against them. Google
-// Benchmark's options apply, of which --benchmark_filter=REGEX chooses benchmarks.
+// billow_micro: measures the peaks of the machine, then every kernel of the selected table relative
+// to the peaks. Accepts the options of Google Benchmark, such as --benchmark_filter=REGEX.
 #include <algorithm>
 #include <cstdio>
 #include <string>

@@ -1,7 +1,6 @@
-// How long it takes to find out which tokens a grammar allows: for each model of the command line
-// and some grammars, the time of a compilation and of the masks along a text that follows it.
-// Prints a table. --write FOLDER writes the grammars and texts as files, for
-// comparison/llama_masks.cpp.
+// Measures how long a grammar takes to compute the allowed tokens. For each model of the command
+// line and some grammars, prints the time of a compilation and of the masks along a text. --write
+// FOLDER writes the grammars and texts as files, for comparison/llama_masks.cpp.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -62,7 +61,7 @@ constexpr const char* kValues[] = {R"("Some text with a few words in it")",
                                    R"("2026-12-05")",
                                    R"("a \"quoted\" word")"};
 
-// A schema of n properties, and JSON that it accepts.
+// Returns a schema of n properties and a JSON text that matches the schema.
 Sample properties(const char* name, size_t n) {
   Json schema = {{"type", "object"}, {"required", Json::array()}};
   std::string text = "{";
@@ -119,7 +118,7 @@ void measure(const Sample& sample, const tokenizer::Tokenizer& tokenizer,
              at(masks, 1.0));
 }
 
-// "any object" and the like, as the name of a file.
+// Writes files whose names are those of the samples, such as "any object".
 void write(const std::string& folder) {
   const auto put = [](const std::string& path, const std::string& text) {
     std::ofstream file(path, std::ios::binary);
@@ -143,7 +142,7 @@ void measure(const std::string& path) {
   fmt::print("{}: {} tokens, vocabulary made in {:.0f} ms\n", path, tokenizer.n_tokens(),
              micros(Clock::now() - start) / 1000.0);
   fmt::print("  {:<16} {:>10} {:>8} {:>10} {:>10} {:>10}\n", "grammar", "compile ms", "masks",
-             "median us", "p99 us", "most us");
+             "median us", "p99 us", "max us");
   for (const Sample& sample : samples()) measure(sample, tokenizer, vocabulary);
 }
 

@@ -1,4 +1,4 @@
-// What the machine can do at most: arithmetic on registers alone, and reading from each level of
+// Measures the peak rates of the machine: arithmetic in registers, and reads from each level of
 // memory.
 #include <string_view>
 
@@ -10,7 +10,7 @@ namespace {
 
 struct ReadSet {
   const char* name;
-  size_t bytes_per_thread;  // 0: see all_bytes
+  size_t bytes_per_thread;  // 0: all_bytes counts
   size_t all_bytes;
 };
 
@@ -21,7 +21,7 @@ constexpr ReadSet kReadSets[] = {
     {"512MiB", 0, size_t{512} << 20},
 };
 
-// `measure` gives a rate per second by itself, so that one iteration is enough.
+// `measure` returns a rate per second, so one iteration is enough.
 template <class Measure>
 void add(const std::string& name, const char* counter, Measure measure) {
   benchmark::RegisterBenchmark(name.c_str(),

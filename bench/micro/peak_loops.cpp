@@ -9,9 +9,9 @@
 namespace billow::bench {
 namespace {
 
-// Chains of additions that do not wait for each other: more than the longest latency times the
-// widest issue, and few enough for 16 registers. The empty asm statements keep each chain in a
-// register and hide from the compiler that its inputs never change.
+// Number of independent chains of additions. It exceeds the longest latency times the widest issue,
+// and fits 16 registers. The empty asm statements keep each chain in a register and hide from the
+// compiler that its inputs never change.
 constexpr size_t kChains = 12;
 #define BILLOW_UNROLLED _Pragma("GCC unroll 12")
 
@@ -70,7 +70,7 @@ __attribute__((target("avx2"))) void dot_i8_avx2(size_t n_rounds) {
   for (size_t i = 0; i < n_rounds; ++i) {
     BILLOW_UNROLLED
     for (__m256i& sum : sums) {
-      asm volatile("" : "+x"(x));  // or the product would be computed once
+      asm volatile("" : "+x"(x));  // otherwise the product would be computed only once
       sum = _mm256_add_epi32(sum, _mm256_madd_epi16(_mm256_maddubs_epi16(x, y), ones));
       asm volatile("" : "+x"(sum));
     }
@@ -99,7 +99,7 @@ __attribute__((target("avx2"))) void dot_i16_avx2(size_t n_rounds) {
   for (size_t i = 0; i < n_rounds; ++i) {
     BILLOW_UNROLLED
     for (__m256i& sum : sums) {
-      asm volatile("" : "+x"(x));  // or the product would be computed once
+      asm volatile("" : "+x"(x));  // otherwise the product would be computed only once
       sum = _mm256_add_epi32(sum, _mm256_madd_epi16(x, x));
       asm volatile("" : "+x"(sum));
     }
@@ -107,7 +107,7 @@ __attribute__((target("avx2"))) void dot_i16_avx2(size_t n_rounds) {
 }
 
 __attribute__((target("avx512f,avx512bf16"))) void dot_bf16_avx512(size_t n_rounds) {
-  const auto x = reinterpret_cast<__m512bh>(_mm512_set1_epi16(0x3f81));  // a little over 1
+  const auto x = reinterpret_cast<__m512bh>(_mm512_set1_epi16(0x3f81));  // slightly above 1
   __m512 sums[kChains];
   BILLOW_UNROLLED
   for (__m512& sum : sums) sum = _mm512_set1_ps(1.0f);
@@ -120,7 +120,7 @@ __attribute__((target("avx512f,avx512bf16"))) void dot_bf16_avx512(size_t n_roun
   }
 }
 
-// Four sums of two tiles by two; the speed of tiles of floats depends on what is in them.
+// Four sums of two by two tiles. The speed of float tiles depends on their values.
 void dot_bf16_tiles(size_t n_rounds) {
   struct alignas(64) {
     uint8_t palette = 1;
@@ -167,7 +167,7 @@ const RegisterLoop kLoops[] = {
      [] { return __builtin_cpu_supports("avx512bf16") != 0; }, dot_bf16_avx512},
 };
 
-// Far enough ahead for memory to answer. Beyond the end a prefetch does no harm.
+// Distance that gives memory enough time. A prefetch beyond the end is harmless.
 constexpr size_t kAhead = 4096;
 constexpr size_t kLine = 64;
 constexpr size_t kStep = 4 * kLine;

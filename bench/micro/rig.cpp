@@ -15,7 +15,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Memory on huge pages where the system has them, so that the rate is that of memory.
+// Memory on huge pages if the system supports them, so that the rate is that of memory.
 class Block {
  public:
   explicit Block(size_t n_bytes) : n_bytes_(n_bytes) {
@@ -36,7 +36,8 @@ class Block {
   size_t n_bytes_;
 };
 
-// The best of the bursts that fit a fifth of a second, three at least: work per second.
+// Returns the best rate of several bursts, in work per second. Runs at least three bursts, for a
+// fifth of a second.
 template <class Burst>
 double best_rate(double work, Burst burst) {
   double best = 0;
@@ -64,7 +65,7 @@ double Rig::register_macs(const char* what) {
 
 double Rig::read_bytes(size_t set_bytes) {
   const Block block(set_bytes);
-  constexpr size_t kLeast = size_t{8} << 20;  // a burst reads this much, or threads are not warm
+  constexpr size_t kLeast = size_t{8} << 20;  // min bytes per burst, so that threads are warm
   const auto n_threads = static_cast<size_t>(team_.size());
   const size_t share = set_bytes / n_threads / 256 * 256;
   const size_t n_times = std::max<size_t>(1, kLeast / share);

@@ -1,5 +1,5 @@
-// What the benchmarks run on: threads, kernels and scratch as the engine has them, and the rates
-// that this machine reaches at most with so many threads. One thread at a time.
+// The environment of the benchmarks: threads, kernels and scratch as in the engine, and the peak
+// rates of the machine with this number of threads. Not thread-safe.
 #pragma once
 
 #include <optional>
@@ -10,13 +10,13 @@
 
 namespace billow::bench {
 
-// Per second, all threads together.
+// Rates per second, all threads together.
 struct Peaks {
   double f32_macs = 0;
   double i8_macs = 0;
   double i16_macs = 0;
-  double bf16_macs = 0;     // 0 where there are no such instructions
-  double memory_bytes = 0;  // read from a set that no cache holds
+  double bf16_macs = 0;     // 0 if the machine has no such instructions
+  double memory_bytes = 0;  // for a set that no cache holds
 };
 
 class Rig {
@@ -26,10 +26,10 @@ class Rig {
   nn::Compute compute() { return {kernels_, team_, arena_}; }
   const kernels::KernelTable& kernels() const { return kernels_; }
   cpu::ThreadTeam& team() { return team_; }
-  const Peaks& peaks();  // measured when first asked for
+  const Peaks& peaks();  // measured by the first call
 
-  // The best of some bursts: disturbances make a loop slower, never faster.
-  double register_macs(const char* what);  // 0 where the processor has no such instructions
+  // These return the best of several bursts, because disturbances only make a loop slower.
+  double register_macs(const char* what);  // 0 if the processor has no such instructions
   double read_bytes(size_t set_bytes);     // set_bytes: all threads together
 
  private:

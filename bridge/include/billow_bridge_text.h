@@ -1,4 +1,4 @@
-// A text of the bridge as C++ holds it, and what a status means as an Error.
+// A text of the bridge for C++, and the error code of a status.
 #pragma once
 
 #include <string_view>
@@ -8,7 +8,7 @@
 
 namespace billow {
 
-// Freed with it.
+// Frees the text in its destructor.
 struct BridgeText {
   billow_text raw{nullptr, 0};
   BridgeText() = default;
@@ -18,7 +18,7 @@ struct BridgeText {
   std::string_view view() const noexcept { return {raw.data, raw.n_bytes}; }
 };
 
-// REQUIRES: not BILLOW_OK.
+// Returns the error code of a status. REQUIRES: status is not BILLOW_OK.
 inline ErrorCode bridge_error_code(billow_status status) noexcept {
   switch (status) {
     case BILLOW_TOO_LARGE:

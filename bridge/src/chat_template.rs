@@ -1,4 +1,4 @@
-//! A chat template: the engine set up as the transformers library sets up Jinja2.
+//! A chat template: the engine with the same settings as Jinja2 in the transformers library.
 
 use std::io;
 use std::sync::OnceLock;
@@ -21,8 +21,8 @@ pub struct ChatTemplate {
     environment: Environment<'static>,
 }
 
-/// Made once, outside of any session: what it initialises is shared by all. That includes what the
-/// engine keeps for all environments; a session must not be the first to want any of it.
+/// Creates the base environment once, outside of any session, because all sessions share it. Also
+/// initialises what the engine keeps for all environments; a session must not do that.
 pub fn prepare() -> &'static Environment<'static> {
     static BASE: OnceLock<Environment<'static>> = OnceLock::new();
     BASE.get_or_init(|| {
@@ -83,8 +83,8 @@ impl ChatTemplate {
         Ok(ChatTemplate { environment })
     }
 
-    /// One rendering of the template. Made outside of the session and owned by its caller: what a
-    /// session leaves undropped must hold no share of the template.
+    /// Creates one rendering of the template. The caller creates and owns it outside of the
+    /// session: objects that a session does not drop must not share the template.
     pub fn rendering(&self, input: Vec<u8>, n_instructions: u64) -> OneRendering {
         let mut environment = self.environment.clone();
         environment.set_fuel(Some(n_instructions));
@@ -98,7 +98,7 @@ pub struct OneRendering {
 }
 
 impl OneRendering {
-    /// On a thread of its own (the clock belongs to the thread).
+    /// Runs on a separate thread, because the clock belongs to the thread.
     pub fn run(&self, limits: &Limits) -> Result<String, Failure> {
         let fail = |error: Error| describe(&error, limits.n_instructions);
         let input = input::parse(&self.input)?;
@@ -123,7 +123,7 @@ impl OneRendering {
     }
 }
 
-/// Collects the rendering and refuses to grow without end.
+/// Collects the rendered text and limits its size.
 struct Rendering {
     bytes: Vec<u8>,
     max_bytes: usize,
@@ -143,7 +143,7 @@ impl io::Write for Rendering {
     }
 }
 
-/// "line N: what", in one line.
+/// Formats an error as "line N: what", in one line.
 fn describe(error: &Error, n_instructions: u64) -> Failure {
     let mut status = Status::Invalid;
     let mut message = error

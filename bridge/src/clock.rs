@@ -1,5 +1,5 @@
-//! `strftime_now(format)`: local time, or the time that the input sets, as the C library's strftime
-//! writes it.
+//! `strftime_now(format)`: local time or the time in the input, in the format of the C library's
+//! strftime.
 
 use std::cell::RefCell;
 use std::ffi::CString;
@@ -10,7 +10,7 @@ const MAX_FORMAT_BYTES: usize = 256;
 const MAX_TEXT_BYTES: usize = 4096;
 
 thread_local! {
-    // A rendering has a thread of its own.
+    // Each rendering has its own thread.
     static FIXED: RefCell<Option<libc::tm>> = const { RefCell::new(None) };
 }
 
@@ -18,7 +18,7 @@ fn invalid(message: impl Into<std::borrow::Cow<'static, str>>) -> Error {
     Error::new(ErrorKind::InvalidOperation, message)
 }
 
-/// Fixes the clock of this thread's rendering to "YYYY-MM-DDTHH:MM:SS".
+/// Sets the clock of this thread's rendering to "YYYY-MM-DDTHH:MM:SS".
 pub fn fix(text: &str) -> Result<(), Error> {
     let time = parse(text).ok_or_else(|| {
         invalid(format!(
@@ -58,7 +58,7 @@ fn parse(text: &str) -> Option<libc::tm> {
 }
 
 fn now() -> libc::tm {
-    // SAFETY: both calls write to the places given and read nothing else but the time zone.
+    // SAFETY: both calls write to the given places and otherwise read only the time zone.
     unsafe {
         let seconds = libc::time(std::ptr::null_mut());
         let mut time: libc::tm = std::mem::zeroed();
@@ -67,17 +67,17 @@ fn now() -> libc::tm {
     }
 }
 
-/// The function of the templates. As in Python, the time knows no zone: %z and %Z are empty.
+/// The templates' function. As in Python, the time has no zone: %z and %Z are empty.
 pub fn strftime_now(format: String) -> Result<String, Error> {
     if format.len() > MAX_FORMAT_BYTES {
         return Err(invalid("the format of strftime_now is too long"));
     }
-    // A last character keeps an empty result apart from one that does not fit.
+    // The additional last character distinguishes an empty result from a result that does not fit.
     let format = CString::new(without_zones(&format) + ".")
         .map_err(|_| invalid("the format of strftime_now has a zero byte"))?;
     let time = FIXED.with_borrow(|fixed| fixed.unwrap_or_else(now));
     let mut text = vec![0u8; MAX_TEXT_BYTES];
-    // SAFETY: the buffer has the length given, the format ends with a zero.
+    // SAFETY: the buffer has the given length, and the format ends with a zero.
     let n_bytes =
         unsafe { libc::strftime(text.as_mut_ptr().cast(), text.len(), format.as_ptr(), &time) };
     if n_bytes == 0 {

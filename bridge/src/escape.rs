@@ -1,4 +1,4 @@
-//! The way out of work that cannot go on and cannot be unwound (escape.h).
+//! A jump out of work that cannot continue and cannot be unwound (escape.h).
 
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
@@ -12,7 +12,7 @@ extern "C" {
     fn billow_escape_leave(exit: *mut c_void) -> !;
 }
 
-/// Where the work of a thread may leave for.
+/// The target of a thread's jump.
 pub struct Exit(Cell<*mut c_void>);
 
 impl Exit {
@@ -20,7 +20,7 @@ impl Exit {
         Exit(Cell::new(std::ptr::null_mut()))
     }
 
-    /// Calls `work`, which must not panic. False: it has left.
+    /// Calls `work`, which must not panic. Returns false if the work has left by a jump.
     pub fn run<F: FnMut()>(&self, work: &mut F) -> bool {
         unsafe extern "C" fn call<F: FnMut()>(data: *mut c_void) {
             (*data.cast::<F>())()
@@ -31,8 +31,8 @@ impl Exit {
     }
 
     /// # Safety
-    /// On the thread of run(), within it. Nothing between the two is dropped: whoever runs the work
-    /// frees what it held.
+    /// Call on the thread of run(), within run(). Rust drops nothing between the two calls: the
+    /// code that runs the work must free its memory.
     pub unsafe fn leave(&self) -> ! {
         billow_escape_leave(self.0.get())
     }

@@ -1,4 +1,4 @@
-//! Filters and functions that chat templates use and minijinja lacks or defines otherwise.
+//! Filters and functions that chat templates use and that minijinja lacks or defines differently.
 
 use minijinja::value::{Rest, ValueKind, ValueOrKwargs};
 use minijinja::{Error, ErrorKind, Value};
@@ -14,7 +14,7 @@ pub fn raise_exception(message: &Value) -> Result<Value, Error> {
     Err(Error::new(ErrorKind::InvalidOperation, message.to_string()))
 }
 
-/// Undefined has no elements; what has no length is an error.
+/// Undefined has length 0; a value without a length is an error.
 pub fn length(value: &Value) -> Result<usize, Error> {
     match value.kind() {
         ValueKind::Undefined => Ok(0),
@@ -45,8 +45,8 @@ pub fn trim(value: &Value, given: Rest<ValueOrKwargs>) -> Result<String, Error> 
     })
 }
 
-/// Every line but the first moves to the right; lines end as str.splitlines has it, and come back
-/// with a line feed.
+/// Indents every line except the first. Lines end as in str.splitlines; each end becomes a line
+/// feed.
 pub fn indent(value: &Value, given: Rest<ValueOrKwargs>) -> Result<String, Error> {
     let given = given.into_values();
     let arguments = Arguments::bind("indent", &given, &["width", "first", "blank"])?;
@@ -110,7 +110,7 @@ pub fn replace(value: &Value, given: Rest<ValueOrKwargs>) -> Result<Value, Error
     python_methods::replace(&text_of(value)?, &arguments)
 }
 
-/// What is no number becomes the default.
+/// A value that is not a number becomes the default.
 pub fn int(value: &Value, given: Rest<ValueOrKwargs>) -> Result<Value, Error> {
     let given = given.into_values();
     let arguments = Arguments::bind("int", &given, &["default", "base"])?;
@@ -164,7 +164,7 @@ pub fn from_json(value: &Value) -> Result<Value, Error> {
     serde_json::from_str(text).map_err(|e| {
         Error::new(
             ErrorKind::InvalidOperation,
-            format!("from_json was given no JSON: {e}"),
+            format!("from_json needs JSON: {e}"),
         )
     })
 }

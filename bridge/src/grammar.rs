@@ -1,4 +1,4 @@
-//! The kinds of grammars, brought into the two that llguidance compiles: JSON Schema and Lark.
+//! Turns all kinds of grammars into the two that llguidance compiles: JSON Schema and Lark.
 
 use llguidance::api::{GrammarInit, ParserLimits, TopLevelGrammar};
 use llguidance::{Logger, Matcher, ParserFactory, TokenParser};
@@ -8,12 +8,12 @@ use crate::session::{Failure, Status};
 use crate::vocabulary::{self, Vocabulary};
 use crate::{gbnf, json_schema};
 
-/// Of the text of a grammar.
+/// Max size of a grammar's text.
 const MAX_BYTES: usize = 1 << 20;
-/// Of parentheses in each other in a regular expression or a Lark grammar.
+/// Max depth of nested parentheses in a regular expression or a Lark grammar.
 const MAX_DEPTH: usize = 200;
 
-/// As in billow_bridge.h.
+/// The values are those of billow_bridge.h.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Kind {
     JsonObject = 0,
@@ -32,7 +32,7 @@ impl Kind {
     }
 }
 
-/// What a grammar may cost: its compilation, and each token after that.
+/// Returns the limits for compiling a grammar and for each token.
 fn parser_limits() -> ParserLimits {
     ParserLimits {
         max_items_in_row: 2_000,
@@ -70,7 +70,7 @@ fn top_level(kind: Kind, text: &[u8]) -> Result<TopLevelGrammar, Failure> {
     Ok(grammar)
 }
 
-/// Compiles a grammar; the matcher stands at its beginning.
+/// Compiles a grammar. The matcher is at its beginning.
 pub fn compile(vocabulary: &Vocabulary, kind: Kind, text: &[u8]) -> Result<Matcher, Failure> {
     let grammar = top_level(kind, text)?;
     let matcher = Matcher::new(create(vocabulary.factory(), grammar));
@@ -78,14 +78,14 @@ pub fn compile(vocabulary: &Vocabulary, kind: Kind, text: &[u8]) -> Result<Match
         return Ok(matcher);
     };
     let mut failure = failure_of(&error);
-    // The text of these kinds is not the one that llguidance counts the lines of.
+    // For these kinds, llguidance counts the lines of another text.
     if kind == Kind::Regex || kind == Kind::Gbnf {
         failure.message = without_place(&failure.message).to_string();
     }
     Err(failure)
 }
 
-/// Without the "at 1(8): " before it.
+/// Removes the prefix "at 1(8): ".
 fn without_place(message: &str) -> &str {
     match message
         .strip_prefix("at ")
@@ -107,7 +107,7 @@ fn create(factory: &ParserFactory, grammar: TopLevelGrammar) -> anyhow::Result<T
     )
 }
 
-/// What llguidance says, in one line and in our words where its own speak of its options.
+/// Converts an error of llguidance to one line. Replaces messages about llguidance's own options.
 pub fn failure_of(error: &str) -> Failure {
     let text = error.split("<state>").next().unwrap_or(error);
     let text = text.split("<non-verbose/>").next().unwrap_or(text).trim();
@@ -118,12 +118,12 @@ pub fn failure_of(error: &str) -> Failure {
     if text.contains("oneOf constraints are not supported") {
         return Failure::new(
             Status::Unsupported,
-            "JSON Schema keyword \"oneOf\" is supported only where no two of its schemas can hold \
-             at once; use \"anyOf\"",
+            "JSON Schema keyword \"oneOf\" is supported only where no two of its schemas can be \
+             valid at the same time; use \"anyOf\"",
         );
     }
     if text == "NoExtensionBias" {
-        return Failure::new(Status::Invalid, "the grammar has no way on from here");
+        return Failure::new(Status::Invalid, "the grammar allows no further token");
     }
     let is_too_large = [
         "too big",
@@ -143,13 +143,13 @@ pub fn failure_of(error: &str) -> Failure {
     Failure::new(status, one_line(&without_pictures(text)))
 }
 
-/// Without the lines that show where in a text an error is, which mean nothing in one line.
+/// Removes the lines that point to an error in a text, because they are useless in one line.
 fn without_pictures(text: &str) -> String {
     const REGEX_ERROR: &str = "regex parse error:";
     let is_picture = |line: &str| {
         let line = line.trim_start();
-        let behind_number = line.trim_start_matches(|c: char| c.is_ascii_digit());
-        let is_source = behind_number.len() < line.len() && behind_number.starts_with(" |");
+        let after_number = line.trim_start_matches(|c: char| c.is_ascii_digit());
+        let is_source = after_number.len() < line.len() && after_number.starts_with(" |");
         is_source || (!line.is_empty() && line.trim_end().chars().all(|c| c == '^' || c == ' '))
     };
     let mut lines = Vec::new();
@@ -169,7 +169,8 @@ fn without_pictures(text: &str) -> String {
     lines.join(" ")
 }
 
-/// A regular expression is matched as a whole, so the anchors around it say nothing.
+/// Removes the anchors around a regular expression. They have no effect, because it matches the
+/// whole text.
 fn without_anchors(text: &str) -> &str {
     let text = text.strip_prefix('^').unwrap_or(text);
     match text.strip_suffix('$') {
@@ -178,7 +179,7 @@ fn without_anchors(text: &str) -> &str {
     }
 }
 
-/// What is nested is compiled and matched recursively.
+/// Limits the nesting, because compiling and matching are recursive.
 fn check_depth(text: &str) -> Result<(), Failure> {
     let mut depth = 0usize;
     let mut is_escaped = false;
@@ -198,8 +199,8 @@ fn check_depth(text: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Refuses tokens of a vocabulary, "<...>": those with text need no name, and others no grammar has.
-/// What is in strings, regular expressions and comments is none.
+/// Returns an error for tokens of a vocabulary, "<...>". Tokens with text need no name, and no
+/// grammar allows the others. Ignores strings, regular expressions and comments.
 fn check_tokens(text: &str) -> Result<(), Failure> {
     let mut chars = text.chars().peekable();
     while let Some(c) = chars.next() {

@@ -1,5 +1,5 @@
-//! The part of the C boundary that is about grammars. Safety, of all functions: as billow_bridge.h
-//! says of their pointers.
+//! The C boundary for grammars. Safety of all functions: billow_bridge.h states the requirements on
+//! their pointers.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::{Arc, OnceLock};
@@ -11,7 +11,7 @@ use crate::session::{self, guarded, Failure, Status, Subject};
 use crate::vocabulary::{Encode, Vocabulary};
 use crate::{bytes_of, limits_of, BillowLimits, BillowText, OK};
 
-/// For prepared().
+/// The limits of prepared().
 const PREPARING: session::Limits = session::Limits {
     subject: Subject::Grammar,
     n_instructions: 0,
@@ -42,12 +42,12 @@ pub struct BillowTokens {
 pub struct BillowVocabulary(Arc<Vocabulary>);
 pub struct BillowMatcher(Matcher);
 
-/// The caller's function and what it is called with: both may be used by any thread.
+/// The caller's function and its context. Any thread may use both.
 struct Encoder {
     call: EncodeFn,
     context: *const c_void,
 }
-// SAFETY: billow_bridge.h asks for it.
+// SAFETY: billow_bridge.h requires it.
 unsafe impl Send for Encoder {}
 unsafe impl Sync for Encoder {}
 
@@ -55,7 +55,7 @@ impl Encoder {
     fn encode(&self, text: &[u8]) -> Vec<u32> {
         let mut tokens = vec![0u32; text.len() + 8];
         loop {
-            // SAFETY: the function fills in at most as many as there is room for.
+            // SAFETY: the function fills in at most as many tokens as the buffer holds.
             let n = unsafe {
                 (self.call)(
                     self.context,
@@ -88,7 +88,7 @@ unsafe fn report(outcome: Result<(), Failure>, message: *mut BillowText) -> c_in
     }
 }
 
-/// Reports an outcome whose value goes to `result`.
+/// Reports an outcome and stores its value in `result`.
 unsafe fn hand_over<T>(
     outcome: Result<T, Failure>,
     result: *mut *mut T,
@@ -101,7 +101,7 @@ unsafe fn hand_over<T>(
     )
 }
 
-/// The kind and a copy of the text.
+/// Returns the kind and a copy of the text.
 unsafe fn grammar_of(grammar: *const BillowGrammar) -> Result<(Kind, Vec<u8>), Failure> {
     let grammar = &*grammar;
     let kind = Kind::of(grammar.kind)
@@ -109,8 +109,8 @@ unsafe fn grammar_of(grammar: *const BillowGrammar) -> Result<(Kind, Vec<u8>), F
     Ok((kind, bytes_of(grammar.text, grammar.n_bytes).to_vec()))
 }
 
-/// The vocabulary of checks. Made outside of any limited session, with all that llguidance initialises
-/// once for all: a session may leave at any allocation.
+/// Returns the vocabulary for checks. Created outside of any limited session, together with
+/// everything that llguidance initialises once: a session may leave at any allocation.
 fn prepared() -> Result<Arc<Vocabulary>, Failure> {
     static BYTES: OnceLock<Arc<Vocabulary>> = OnceLock::new();
     if let Some(bytes) = BYTES.get() {

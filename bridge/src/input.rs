@@ -1,11 +1,10 @@
-//! The variables of a rendering, from the text of a JSON object. serde_json refuses nesting beyond
-//! 127 levels.
+//! Parses the variables of a rendering from a JSON object. serde_json rejects more than 127 levels.
 
 use minijinja::Value;
 
 use crate::session::{Failure, Status};
 
-/// The member that sets the clock instead of being a variable.
+/// This member sets the clock and is not a variable.
 const CLOCK: &str = "strftime_now";
 
 pub struct Input {
@@ -29,7 +28,7 @@ pub fn parse(json: &[u8]) -> Result<Input, Failure> {
     }
     let clock = clock
         .as_str()
-        .ok_or_else(|| invalid(format!("has a {CLOCK} that is not a text")))?;
+        .ok_or_else(|| invalid(format!("has a {CLOCK} that is not a string")))?;
     let clock = Some(clock.to_owned());
     Ok(Input {
         variables: without(&variables, CLOCK),

@@ -1,13 +1,13 @@
-//! What is done to a JSON Schema before llguidance compiles it: keywords that cannot be held are
-//! refused by name and place, those that say nothing are taken out, and objects that list their
-//! properties are closed where that only narrows the answers.
+//! Prepares a JSON Schema for llguidance. Rejects unsupported keywords with their name and place.
+//! Removes keywords without effect. Closes objects that list their properties, where this only
+//! narrows the answers.
 
 use serde_json::{Map, Value};
 
 use crate::session::{Failure, Status};
 
-/// Assertions of JSON Schema that llguidance does not know, and the value, if any, by which they
-/// assert nothing.
+/// Assertions of JSON Schema that llguidance does not support. The optional value makes the
+/// assertion ineffective.
 const UNSUPPORTED: [(&str, Option<Value>); 16] = [
     ("$dynamicRef", None),
     ("$recursiveRef", None),
@@ -27,8 +27,8 @@ const UNSUPPORTED: [(&str, Option<Value>); 16] = [
     ("uniqueItems", Some(Value::Bool(false))),
 ];
 
-/// Formats of JSON Schema that llguidance does not know. Names that JSON Schema does not define are
-/// annotations.
+/// Formats of JSON Schema that llguidance does not support. Names that JSON Schema does not define
+/// are annotations.
 const UNSUPPORTED_FORMATS: [&str; 9] = [
     "idn-email",
     "idn-hostname",
@@ -40,7 +40,7 @@ const UNSUPPORTED_FORMATS: [&str; 9] = [
     "uri-reference",
     "uri-template",
 ];
-/// And those that it does.
+/// Formats that llguidance supports.
 const FORMATS: [&str; 10] = [
     "date",
     "date-time",
@@ -54,15 +54,15 @@ const FORMATS: [&str; 10] = [
     "uuid",
 ];
 
-/// Where a schema has others: one, a list of them, or an object of them.
+/// Keywords that contain other schemas: one schema, a list of schemas, or an object of schemas.
 const ONE: [&str; 3] = ["additionalItems", "additionalProperties", "items"];
 const LISTS: [&str; 5] = ["allOf", "anyOf", "items", "oneOf", "prefixItems"];
 const OBJECTS: [&str; 4] = ["$defs", "definitions", "patternProperties", "properties"];
 
-/// White space between the parts of a value: enough for indented JSON, and never without end.
+/// White space between the parts of a value: enough for indented JSON, but limited.
 const WHITE_SPACE: &str = r"[\x20]{1,2}|\n[\x20\x09]{0,40}";
 
-/// The schema of a text, ready for llguidance.
+/// Returns the schema of a text, ready for llguidance.
 pub fn prepared(text: &str) -> Result<Value, Failure> {
     let mut schema: Value = serde_json::from_str(text)
         .map_err(|e| Failure::new(Status::Invalid, format!("the schema is not JSON: {e}")))?;
@@ -91,7 +91,7 @@ pub fn prepared(text: &str) -> Result<Value, Failure> {
     Ok(schema)
 }
 
-/// The schema of any object.
+/// Returns the schema of any object.
 pub fn any_object() -> Value {
     serde_json::json!({
         "type": "object",
@@ -100,8 +100,8 @@ pub fn any_object() -> Value {
 }
 
 struct Survey {
-    /// No keyword was met that looks at a value that another schema has looked at, too: closing an
-    /// object could then leave no value at all, or make schemas seem disjoint that are not.
+    /// No keyword applies a second schema to the same value. With such a keyword, closing an object
+    /// could exclude all values, or make schemas seem disjoint that are not.
     may_close: bool,
 }
 
@@ -112,7 +112,7 @@ fn refuse(what: &str, place: &str) -> Failure {
     )
 }
 
-/// A JSON pointer.
+/// Returns a JSON pointer.
 fn below(place: &str, key: &str) -> String {
     format!("{place}/{}", key.replace('~', "~0").replace('/', "~1"))
 }
@@ -120,7 +120,7 @@ fn below(place: &str, key: &str) -> String {
 impl Survey {
     fn check(&mut self, schema: &mut Value, place: &str, is_root: bool) -> Result<(), Failure> {
         let Value::Object(members) = schema else {
-            return Ok(()); // a boolean, or what llguidance says is wrong
+            return Ok(()); // a boolean, or an invalid schema that llguidance reports
         };
         members.retain(|key, _| key != "x-guidance");
         for (keyword, nothing) in &UNSUPPORTED {
@@ -181,7 +181,7 @@ impl Survey {
     }
 }
 
-/// A count may be written as 2.0.
+/// Converts counts such as 2.0 to integers.
 fn round_counts(members: &mut Map<String, Value>) {
     const COUNTS: [&str; 6] = [
         "maxItems",
@@ -225,7 +225,7 @@ fn check_references(
             return Err(refuse(&format!("reference \"{target}\""), place));
         }
     }
-    // References below it would be relative to it.
+    // References within such a schema would be relative to it.
     let has_references = |members: &Map<String, Value>| {
         serde_json::to_string(members).is_ok_and(|text| text.contains("\"$ref\":"))
     };
@@ -235,8 +235,8 @@ fn check_references(
     Ok(())
 }
 
-/// Says of each object that lists its properties that it has no others, unless it speaks of others
-/// itself: models that may go on inventing properties do.
+/// Forbids other properties in each object that lists its properties, unless the object has a
+/// keyword about others. Otherwise some models invent properties without end.
 fn close(schema: &mut Value) {
     let Value::Object(members) = schema else {
         return;

@@ -1,6 +1,6 @@
-//! What a template may store in a namespace. A namespace is the only value that changes, so this is
-//! where a value could come to contain itself or grow deep without end; neither could be printed,
-//! compared or freed.
+//! Checks values that a template stores in a namespace. A namespace is the only value that changes.
+//! Only there could a value contain itself or become deeper without limit. Such a value could not
+//! be printed, compared or freed.
 
 use minijinja::value::ValueKind;
 use minijinja::{Error, ErrorKind, Value};
@@ -13,8 +13,8 @@ fn invalid(message: &'static str) -> Error {
     Error::new(ErrorKind::InvalidOperation, message)
 }
 
-/// The value itself. A lazy sequence (a slice, say) becomes a list, since such sequences chain to
-/// their origin.
+/// Returns the value itself. A lazy sequence, such as a slice, becomes a list, because such
+/// sequences keep a chain to their origin.
 pub fn keep(value: &Value) -> Result<Value, Error> {
     check(value, MAX_DEPTH)?;
     if value.kind() == ValueKind::Iterable {

@@ -1,7 +1,7 @@
 //! The C boundary. Each exported function turns pointers into slices, runs the work in a session
-//! (session.rs), and turns the outcome into a status and a text. Templates are here, grammars in
-//! grammar_boundary.rs. Nothing else in this crate is unsafe but the allocator of the sessions, the way
-//! out of them and the clock.
+//! (session.rs), and turns the outcome into a status and a text. This file has the templates, and
+//! grammar_boundary.rs has the grammars. The only other unsafe code is the allocator of the
+//! sessions, their escape and the clock.
 
 mod chat_template;
 mod clock;
@@ -51,11 +51,12 @@ pub struct BillowLimits {
 /// The handle: a template that renderings share.
 pub struct BillowTemplate {
     template: ChatTemplate,
-    /// A rendering has left, perhaps with shares of the template's texts.
+    /// True after a rendering has left by a jump, because it may share the template's texts.
     is_shared: AtomicBool,
 }
 
-/// Freed handles of which that is true. Their texts would never be freed, so they are kept.
+/// Freed handles whose texts a rendering may share. Such texts can never be freed, so the handles
+/// are kept.
 static KEPT: Mutex<Vec<Box<BillowTemplate>>> = Mutex::new(Vec::new());
 
 impl BillowTemplate {
@@ -100,7 +101,7 @@ unsafe fn limits_of(subject: Subject, limits: *const BillowLimits) -> Limits {
 }
 
 /// # Safety
-/// As billow_bridge.h says: `source` has `n_source_bytes` bytes; the other pointers are valid.
+/// See billow_bridge.h: `source` has `n_source_bytes` bytes, and the other pointers are valid.
 #[no_mangle]
 pub unsafe extern "C" fn billow_template_compile(
     source: *const u8,
@@ -135,8 +136,8 @@ pub unsafe extern "C" fn billow_template_compile(
 }
 
 /// # Safety
-/// As billow_bridge.h says: `handle` is a live handle, `input` has `n_input_bytes` bytes, the others
-/// are valid.
+/// See billow_bridge.h: `handle` is a live handle, `input` has `n_input_bytes` bytes, and the other
+/// pointers are valid.
 #[no_mangle]
 pub unsafe extern "C" fn billow_template_render(
     handle: *const BillowTemplate,
@@ -159,7 +160,7 @@ pub unsafe extern "C" fn billow_template_render(
 }
 
 /// # Safety
-/// `handle` is null or from billow_template_compile, and not used afterwards.
+/// `handle` is null or comes from billow_template_compile, and is not used afterwards.
 #[no_mangle]
 pub unsafe extern "C" fn billow_template_free(handle: *mut BillowTemplate) {
     if !handle.is_null() {

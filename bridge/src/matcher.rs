@@ -1,5 +1,5 @@
-//! Where a text stands in its grammar. llguidance bounds what each step may cost; a grammar that wants
-//! more fails there and at all later steps.
+//! The state of a text in its grammar. llguidance limits the cost of each step. If a step needs
+//! more, this step and all later steps fail.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ pub struct Matcher {
 }
 
 impl Clone for Matcher {
-    /// With caches of its own, so that both may be used at the same time.
+    /// The clone has separate caches, so both matchers may be used in parallel.
     fn clone(&self) -> Matcher {
         Matcher {
             vocabulary: Arc::clone(&self.vocabulary),
@@ -35,12 +35,12 @@ impl Matcher {
         Ok(Matcher { vocabulary, engine })
     }
 
-    /// Sets the bits of the tokens that may come next, 32 a word, and clears all others.
+    /// Sets the bits of the tokens that may come next, 32 per word. Clears all other bits.
     pub fn compute_mask(&mut self, words: &mut [u32]) -> Result<(), Failure> {
         let mut mask = self.engine.compute_mask_or_eos().map_err(described)?;
         mask.sub(self.vocabulary.control());
         if mask.is_zero() {
-            let message = "the grammar goes on only with a control token, which is never allowed";
+            let message = "the grammar continues only with a control token, which is never allowed";
             return Err(Failure::new(Status::Invalid, message));
         }
         let source = mask.as_slice();
@@ -54,7 +54,7 @@ impl Matcher {
         self.engine.consume_tokens(tokens).map_err(described)
     }
 
-    /// The tokens that must come next, up to the first control token.
+    /// Returns the tokens that must come next, up to the first control token.
     pub fn forced(&mut self) -> Result<Vec<TokenId>, Failure> {
         if self.engine.is_stopped() && !self.engine.is_error() {
             return Ok(Vec::new());

@@ -1,4 +1,4 @@
-//! Messages of the engines as one line of text.
+//! Formats messages of the engines as one line of text.
 
 const MAX_MESSAGE_BYTES: usize = 500;
 

@@ -1,7 +1,7 @@
-//! Lists that a template changes in place (`.append`, `.extend`, `.insert`, `.pop`), which values
-//! of minijinja do not allow. The list literals of a template that uses these methods become such
-//! lists (source.rs); the lists of the input stay as they are. What is put in is copied, so that no
-//! list can contain itself.
+//! Lists that a template changes in place (`.append`, `.extend`, `.insert`, `.pop`). minijinja's
+//! values cannot change. If a template uses these methods, its list literals become such lists
+//! (source.rs). The lists of the input do not change. A list stores copies of its items, so no list
+//! can contain itself.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -10,7 +10,7 @@ use minijinja::{Error, ErrorKind, State, Value};
 
 use crate::python_args::Arguments;
 
-/// Of what is put into a list.
+/// Max depth of a list's items.
 const MAX_DEPTH: usize = 64;
 
 #[derive(Debug)]
@@ -20,7 +20,7 @@ fn invalid(message: impl Into<std::borrow::Cow<'static, str>>) -> Error {
     Error::new(ErrorKind::InvalidOperation, message)
 }
 
-/// The function that source.rs wraps around list literals.
+/// The function that source.rs puts around list literals.
 pub fn make(list: &Value) -> Result<Value, Error> {
     Ok(Value::from_object(MutableList(Mutex::new(items_of(
         list, MAX_DEPTH,
@@ -60,7 +60,7 @@ impl MutableList {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Where Python's index `i` lies among `n` places, if it does.
+    /// Returns the position of Python's index `i` among `n` places, or None.
     fn place(i: i64, n: usize) -> Option<usize> {
         let from_start = if i < 0 {
             i.checked_add(i64::try_from(n).ok()?)?

@@ -1,4 +1,4 @@
-//! Arguments as Python binds them: by position or by name.
+//! Binds arguments like Python: by position or by name.
 
 use minijinja::value::{Kwargs, ValueKind};
 use minijinja::{Error, ErrorKind, Value};
@@ -10,7 +10,7 @@ pub struct Arguments<'a> {
 }
 
 impl<'a> Arguments<'a> {
-    /// Binds `given` to the parameters `names`, all of which may be left out.
+    /// Binds `given` to the parameters `names`. All parameters are optional.
     pub fn bind(
         function: &'a str,
         given: &[Value],
@@ -74,7 +74,7 @@ impl<'a> Arguments<'a> {
             .ok_or_else(|| self.wrong(i, "a string", value))
     }
 
-    /// None when left out or None.
+    /// Returns None if the argument is missing or None.
     pub fn optional_text(&self, i: usize) -> Result<Option<&str>, Error> {
         match self.get(i) {
             None => Ok(None),
@@ -83,7 +83,7 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// `default` when left out or None.
+    /// Returns `default` if the argument is missing or None.
     pub fn integer(&self, i: usize, default: i64) -> Result<i64, Error> {
         match self.get(i) {
             None => Ok(default),
@@ -95,13 +95,13 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// An integer as a length: negative is 0, more than `most` is an error.
-    pub fn count(&self, i: usize, most: usize) -> Result<usize, Error> {
+    /// Returns an integer as a length. A negative number becomes 0; more than `max` is an error.
+    pub fn count(&self, i: usize, max: usize) -> Result<usize, Error> {
         let count = usize::try_from(self.integer(i, 0)?).unwrap_or(0);
-        if count <= most {
+        if count <= max {
             return Ok(count);
         }
         let value = self.required(i)?;
-        Err(self.wrong(i, &format!("at most {most}"), value))
+        Err(self.wrong(i, &format!("at most {max}"), value))
     }
 }

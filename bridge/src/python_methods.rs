@@ -1,5 +1,5 @@
-//! Methods of Python's str, dict and list. What is not here is left to minijinja-contrib's
-//! pycompat, which has the methods without subtleties.
+//! Methods of Python's str, dict and list. minijinja-contrib's pycompat has the other, simpler
+//! methods.
 
 use minijinja::value::ValueKind;
 use minijinja::{Error, ErrorKind, State, Value};
@@ -8,12 +8,12 @@ use minijinja_contrib::pycompat;
 use crate::python_args::Arguments;
 use crate::{session, slice, source};
 
-/// Of a list that a method makes.
+/// Max length of a list that a method makes.
 const MAX_PARTS: usize = 1 << 20;
-/// Of a string that a method makes longer than what it was given.
+/// Max size of a string that a method extends.
 pub const MAX_TEXT_BYTES: usize = 64 << 20;
 
-/// Python's str.isspace: Unicode white space and the four separators of ASCII.
+/// Python's str.isspace: Unicode white space and the four ASCII separators.
 pub fn is_space(c: char) -> bool {
     c.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&c)
 }
@@ -22,7 +22,7 @@ fn invalid(message: impl Into<std::borrow::Cow<'static, str>>) -> Error {
     Error::new(ErrorKind::InvalidOperation, message)
 }
 
-/// Called for every method that the engine does not have itself.
+/// Handles every method that the engine does not have.
 pub fn call(
     state: &mut State,
     value: &Value,
@@ -144,7 +144,7 @@ fn list_of<'a>(parts: impl Iterator<Item = &'a str>) -> Result<Value, Error> {
     Ok(Value::from(list))
 }
 
-/// How many splits at most, from Python's maxsplit.
+/// Returns the max number of splits from Python's maxsplit.
 fn n_splits(arguments: &Arguments) -> Result<usize, Error> {
     Ok(usize::try_from(arguments.integer(1, -1)?).unwrap_or(usize::MAX))
 }
@@ -157,9 +157,9 @@ fn separator<'a>(arguments: &'a Arguments) -> Result<Option<&'a str>, Error> {
 }
 
 fn split(text: &str, arguments: &Arguments) -> Result<Value, Error> {
-    let most = n_splits(arguments)?;
+    let max = n_splits(arguments)?;
     if let Some(separator) = separator(arguments)? {
-        return list_of(text.splitn(most.saturating_add(1), separator));
+        return list_of(text.splitn(max.saturating_add(1), separator));
     }
     let mut rest = text.trim_start_matches(is_space);
     let mut n = 0;
@@ -167,7 +167,7 @@ fn split(text: &str, arguments: &Arguments) -> Result<Value, Error> {
         if rest.is_empty() {
             return None;
         }
-        let end = if n == most {
+        let end = if n == max {
             rest.len()
         } else {
             rest.find(is_space).unwrap_or(rest.len())
@@ -180,17 +180,17 @@ fn split(text: &str, arguments: &Arguments) -> Result<Value, Error> {
 }
 
 fn rsplit(text: &str, arguments: &Arguments) -> Result<Value, Error> {
-    let most = n_splits(arguments)?;
+    let max = n_splits(arguments)?;
     let mut parts: Vec<&str> = Vec::new();
     if let Some(separator) = separator(arguments)? {
         parts.extend(
-            text.rsplitn(most.saturating_add(1), separator)
+            text.rsplitn(max.saturating_add(1), separator)
                 .take(MAX_PARTS + 1),
         );
     } else {
         let mut rest = text.trim_end_matches(is_space);
         while !rest.is_empty() && parts.len() <= MAX_PARTS {
-            let space = if parts.len() == most {
+            let space = if parts.len() == max {
                 None
             } else {
                 rest.char_indices().rfind(|(_, c)| is_space(*c))
@@ -219,7 +219,7 @@ fn partition(text: &str, method: &str, arguments: &Arguments) -> Result<Value, E
     list_of(parts.into_iter())
 }
 
-/// The lines of str.splitlines, each with its end.
+/// Returns the lines of str.splitlines with their ends.
 fn lines_with_ends(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -242,7 +242,7 @@ fn is_line_end(c: char) -> bool {
     matches!(c, '\n'..='\r' | '\u{1c}'..='\u{1e}' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 
-/// The lines of str.splitlines without their ends.
+/// Returns the lines of str.splitlines without their ends.
 pub fn lines(text: &str) -> impl Iterator<Item = &str> {
     lines_with_ends(text).map(|line| &line[..line.find(is_line_end).unwrap_or(line.len())])
 }
@@ -255,8 +255,8 @@ fn split_lines(text: &str, keep_ends: bool) -> Result<Value, Error> {
     }
 }
 
-/// The part of `text` between the arguments start and end, which count characters as a slice does,
-/// and the index of its first character. None if it starts behind the end.
+/// Returns the part of `text` between the arguments start and end, and the index of its first
+/// character. The arguments count characters as in a slice. Returns None if start is after the end.
 fn window<'a>(text: &'a str, arguments: &Arguments) -> Result<Option<(&'a str, usize)>, Error> {
     if arguments.get(1).is_none() && arguments.get(2).is_none() {
         return Ok(Some((text, 0)));
@@ -325,12 +325,12 @@ fn count(text: &str, arguments: &Arguments) -> Result<Value, Error> {
 
 pub fn replace(text: &str, arguments: &Arguments) -> Result<Value, Error> {
     let (old, new) = (arguments.text(0)?, arguments.text(1)?);
-    let most = usize::try_from(arguments.integer(2, -1)?).unwrap_or(usize::MAX);
-    let n = text.matches(old).take(most).count();
+    let max = usize::try_from(arguments.integer(2, -1)?).unwrap_or(usize::MAX);
+    let n = text.matches(old).take(max).count();
     if n.saturating_mul(new.len()) > MAX_TEXT_BYTES {
         return Err(invalid("replace: the result is too long"));
     }
-    Ok(Value::from(text.replacen(old, new, most)))
+    Ok(Value::from(text.replacen(old, new, max)))
 }
 
 fn join(between: &str, items: &Value) -> Result<Value, Error> {
@@ -354,7 +354,7 @@ fn join(between: &str, items: &Value) -> Result<Value, Error> {
     Ok(Value::from(joined))
 }
 
-/// Every letter behind something that is not a letter becomes upper case, all others lower case.
+/// Converts each letter after a non-letter to upper case, and all other letters to lower case.
 fn title(text: &str) -> String {
     let mut result = String::with_capacity(text.len());
     let mut after_letter = false;
@@ -387,7 +387,7 @@ fn justify(text: &str, method: &str, arguments: &Arguments) -> Result<Value, Err
     let n_left = match method {
         "ljust" => 0,
         "rjust" => n,
-        // Python puts the odd one to the left if the width is odd.
+        // If the width is odd, Python puts the odd character to the left.
         _ => n / 2 + (n & width & 1),
     };
     Ok(Value::from(

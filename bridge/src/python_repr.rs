@@ -1,4 +1,4 @@
-//! Values as Python's str and repr write them.
+//! Formats values like Python's str and repr.
 
 use std::fmt::Write;
 use std::ops::RangeInclusive;
@@ -8,10 +8,10 @@ use minijinja::{Error, ErrorKind, Value};
 
 use crate::session;
 
-/// Python gives up at a similar depth.
+/// Python has a similar limit.
 const MAX_DEPTH: usize = 500;
 
-/// Unicode's format and private characters, which repr escapes as it does control characters.
+/// Unicode's format and private characters. repr escapes them like control characters.
 const UNPRINTABLE: [RangeInclusive<char>; 14] = [
     '\u{ad}'..='\u{ad}',
     '\u{600}'..='\u{605}',
@@ -29,7 +29,7 @@ const UNPRINTABLE: [RangeInclusive<char>; 14] = [
     '\u{e0000}'..='\u{10ffff}',
 ];
 
-/// str(value): a string is itself, undefined is empty.
+/// str(value): a string stays unchanged, and undefined becomes empty.
 pub fn text_of(value: &Value) -> Result<String, Error> {
     match value.kind() {
         ValueKind::Number if !value.is_integer() => Ok(float_of(value)),
@@ -46,8 +46,8 @@ fn float_of(value: &Value) -> String {
     float(f64::try_from(value.clone()).unwrap_or(f64::NAN))
 }
 
-/// The shortest digits that read back as the same number, with an exponent from 1e16 and below
-/// 1e-4.
+/// Returns the shortest digits that parse to the same number. Uses an exponent from 1e16 on and
+/// below 1e-4.
 pub fn float(x: f64) -> String {
     if !x.is_finite() {
         let name = if x.is_nan() { "nan" } else { "inf" };

@@ -3,7 +3,8 @@
 use minijinja::value::ValueKind;
 use minijinja::Value;
 
-/// What Python can iterate over: undefined values are empty, None is refused.
+/// Returns whether Python can iterate over the value. An undefined value is empty; None is not
+/// iterable.
 pub fn is_iterable(value: &Value) -> bool {
     use ValueKind::{Bytes, Iterable, Map, Seq, String, Undefined};
     matches!(
@@ -12,7 +13,7 @@ pub fn is_iterable(value: &Value) -> bool {
     )
 }
 
-/// What has a length and an index: strings and mappings too.
+/// Returns whether the value has a length and an index. Strings and mappings count, too.
 pub fn is_sequence(value: &Value) -> bool {
     is_iterable(value)
 }

@@ -1,30 +1,30 @@
-//! Untrusted work on a thread of its own: a large stack (a template may recurse, and an overflow
-//! cannot be caught), a budget of memory and a deadline.
+//! Runs untrusted work on a separate thread with a large stack, a memory budget and a deadline. The
+//! stack is large because a template may recurse, and a stack overflow cannot be caught.
 //!
-//! `overrun`, asked by all that Billow adds to the engine, ends most work that wants too much, early
-//! and cleanly. What asks for more than the budget all the same is left where it is: Rust cannot
-//! unwind out of a failed allocation, so the thread leaves the work by escape.rs and ends. Nothing
-//! that the work held is dropped; once the thread has ended, its caller frees all blocks that the work
-//! had allocated. This is safe as long as nobody else can reach them: what the engine initialises
-//! once for all is initialised before the first session (`chat_template::prepare`).
-//! A template that misses its deadline is left to run into `overrun` or the end of its fuel; a grammar,
-//! whose compiler asks nobody, leaves at its next allocation.
+//! `overrun` ends most work that needs too much, early and cleanly. All code that Billow adds to the
+//! engine calls it. Some work still asks for more than the budget. Rust cannot unwind out of a failed
+//! allocation, so the thread then leaves the work by a jump (escape.rs) and ends. Nothing that the work
+//! owned is dropped. After the thread has ended, its caller frees all blocks that the work had
+//! allocated. This is safe because no other code can reach the blocks: `chat_template::prepare`
+//! initialises everything that the engine initialises once, before the first session.
+//! A template that misses its deadline runs on until it calls `overrun` or has no fuel. The compiler of
+//! grammars does not call `overrun`, so a grammar leaves at its next allocation.
 //!
-//! What the jump (longjmp) skips, and why nothing is left in a state that others could meet:
-//! - Destructors of the frames between. On Linux longjmp unwinds nothing, so these frames are gone as
-//!   they are. All that they own is memory of the session, which is freed as memory.
-//! - Shares (`Arc`) of the template's texts, and of a vocabulary, which then is never freed. They stay counted, so those texts are never freed: the
-//!   template of such a rendering is kept (`KEPT` in lib.rs). Where the thread leaves after its
-//!   deadline and the template is freed before that, the texts stay without an owner.
-//! - Locks. Those of the engine belong to values of the session. Of std's own, only that of the panic
-//!   hook can be held, for reading, while the text of a panic is made; it is not written again
-//!   (`silence_panics`).
-//! - One-time initialisation would hang all others. `prepare` does all of it before.
-//! - Variables of the thread. Their destructors run when the thread ends, before the session's memory
-//!   is freed. Those of the engine are vectors, which are whole at each allocation, and the registry of
-//!   values that are being serialised, which holds one at most.
-//! - std's count of panics stays too high where a panic was under way. Other threads then look at
-//!   their own count as well, which is right.
+//! The jump (longjmp) skips these parts. No other code can meet an inconsistent state:
+//! - Destructors of the frames in between. On Linux, longjmp unwinds nothing, so these frames vanish.
+//!   They own only memory of the session, and this memory is freed as blocks.
+//! - Shares (`Arc`) of the template's texts and of a vocabulary. Their counts stay too high, so these
+//!   objects are never freed. The template of such a rendering is kept (`KEPT` in lib.rs). If the
+//!   thread leaves after its deadline and the template was freed before, its texts have no owner.
+//! - Locks. The engine's locks belong to values of the session. Of std's own locks, the thread can hold
+//!   only that of the panic hook, for reading, while it formats the text of a panic. Nothing locks it
+//!   for writing again (`silence_panics`).
+//! - One-time initialisation, which would block all other threads. `prepare` does it before.
+//! - Variables of the thread. Their destructors run at the end of the thread, before the session's
+//!   memory is freed. Those of the engine are vectors, which are consistent at each allocation, and the
+//!   registry of values in serialisation, which has at most one entry.
+//! - std's count of panics stays too high if a panic was in progress. Other threads then check their own
+//!   count, too, which is correct.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::any::Any;
@@ -38,11 +38,11 @@ use std::time::{Duration, Instant};
 
 use crate::escape::Exit;
 
-/// A template can nest a value about as deep as it may execute instructions (a million), and the
-/// engine compares and prints recursively, with up to 450 bytes a level. Only pages that are
-/// touched take memory.
+/// A template can nest a value about as deep as the number of its instructions (a million). The
+/// engine compares and prints values recursively, with up to 450 bytes per level. Only touched
+/// pages use memory.
 const STACK_BYTES: usize = 512 << 20;
-/// Threads past their deadline that may still run before new work is refused.
+/// Max threads that may run past their deadline before new work is refused.
 const MAX_LATE: usize = 8;
 
 pub struct Limits {
@@ -52,8 +52,8 @@ pub struct Limits {
     pub time: Duration,
 }
 
-/// What the work is about, as messages name it, and how it ends after its deadline: some work asks
-/// `overrun` by itself; other work knows nothing of it and leaves when it next allocates.
+/// The subject of the work in messages. It also decides how the work ends after its deadline: a
+/// template calls `overrun`, a grammar leaves at its next allocation.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Subject {
     Template,
@@ -87,7 +87,7 @@ impl Subject {
     }
 }
 
-/// As in billow_bridge.h; success has no Failure.
+/// The values are those of billow_bridge.h; success has no Failure.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Status {
     Invalid = 1,
@@ -133,7 +133,8 @@ enum Phase {
     Late,
 }
 
-/// What the work of a session holds. Touched by its own thread, and by its caller once that has ended.
+/// The memory that the work of a session holds. Only the session's thread uses it, and its caller
+/// after the thread has ended.
 struct Meter {
     budget_bytes: usize,
     used_bytes: usize,
@@ -149,25 +150,25 @@ struct Session {
     exit: Exit,
 }
 
-// SAFETY: `meter` and `exit` are touched by one thread at a time, as said above; the rest is
+// SAFETY: one thread at a time uses `meter` and `exit`, as described above; the other fields are
 // synchronised.
 unsafe impl Send for Session {}
 unsafe impl Sync for Session {}
 
 static N_LATE: AtomicUsize = AtomicUsize::new(0);
 
-/// Threads of sessions that have not ended.
+/// Number of session threads that have not ended.
 static N_RUNNING: Mutex<usize> = Mutex::new(0);
-/// Notified whenever there is one fewer.
+/// Notified after each decrement.
 static ENDED: Condvar = Condvar::new();
 
 fn n_running() -> MutexGuard<'static, usize> {
     N_RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A thread that counts in N_RUNNING until `join_counted`. Where the system has no room for another
-/// stack (it counts in whole where `vm.overcommit_memory` is 2), waits until another session has ended,
-/// at most so long.
+/// Starts a thread that counts in N_RUNNING until `join_counted`. If the system has no room for
+/// another stack, waits for the end of another session, but not longer than `time`. Stacks count in
+/// full if `vm.overcommit_memory` is 2.
 fn spawn_counted<T, W>(name: &str, work: &Arc<W>, time: Duration) -> io::Result<JoinHandle<T>>
 where
     T: Send + 'static,
@@ -204,12 +205,12 @@ fn join_counted<T>(thread: JoinHandle<T>) -> std::thread::Result<T> {
 }
 
 thread_local! {
-    // Both without a destructor and constant, so that the allocator may read them at any time of a
-    // thread's life. CURRENT: the session whose work runs now.
+    // These constants have no destructor, so the allocator may read them at any time of a thread's
+    // life. CURRENT: the session whose work runs.
     static CURRENT: Cell<*const Session> = const { Cell::new(std::ptr::null()) };
-    // Whether the thread is in `guarded`.
+    // True while the thread is in `guarded`.
     static QUIET: Cell<bool> = const { Cell::new(false) };
-    // The session that this thread was started for, up to the thread's end.
+    // The session of this thread, until the thread ends.
     static OWN: Cell<*const Session> = const { Cell::new(std::ptr::null()) };
 }
 
@@ -233,7 +234,7 @@ impl Session {
         self.phase.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The life of the session's thread.
+    /// Runs the session's thread.
     fn work<T, F>(&self, limits: &Limits, work: &F) -> Result<T, Failure>
     where
         F: Fn(&Limits) -> Result<T, Failure>,
@@ -256,7 +257,7 @@ impl Session {
         drop(phase);
         match outcome {
             Some(result) if has_returned => {
-                // SAFETY: on the session's thread.
+                // SAFETY: this is the session's thread.
                 unsafe { (*self.meter.get()).hand_over() };
                 result
             }
@@ -267,7 +268,7 @@ impl Session {
         }
     }
 
-    /// Frees what work that has left still held.
+    /// Frees the memory of work that left by a jump.
     /// # Safety
     /// The session's thread has ended.
     unsafe fn reclaim(&self) {
@@ -278,7 +279,7 @@ impl Session {
         self.subject.leaves_when_late() && self.late.load(Ordering::Relaxed)
     }
 
-    /// Waits until the work has ended or its time is over; says which.
+    /// Waits until the work ends or its time is over. Returns which happened.
     fn wait(&self, time: Duration) -> Phase {
         let start = Instant::now();
         let mut phase = self.phase();
@@ -296,7 +297,7 @@ impl Session {
     }
 }
 
-/// Runs `work` within `limits` and waits for it. What it owns is dropped even where the work does not
+/// Runs `work` within `limits` and waits for it. Drops what `work` owns even if the work does not
 /// return.
 pub fn run<T, F>(limits: Limits, work: F) -> Result<T, Failure>
 where
@@ -307,7 +308,7 @@ where
     if N_LATE.load(Ordering::Relaxed) >= MAX_LATE {
         return Err(Failure::new(
             Status::Failed,
-            "too many templates and grammars are still running past their time",
+            "too many templates and grammars are still running after their deadline",
         ));
     }
     let (time, subject) = (limits.time, limits.subject);
@@ -325,7 +326,7 @@ where
     if session.wait(time) != Phase::Late {
         return end(session);
     }
-    // Somebody else waits for the rest.
+    // Another thread waits for the end of the work.
     std::thread::Builder::new()
         .name(format!("late {}", subject.name()))
         .spawn(move || {
@@ -336,7 +337,8 @@ where
     Err(Failure::new(Status::TooLarge, subject.out_of_time()))
 }
 
-/// Why the work of this thread should stop, if it should. Called wherever the engine calls back.
+/// Returns the reason why this thread's work should stop, or None. Runs whenever the engine calls
+/// back.
 pub fn overrun() -> Option<&'static str> {
     let session = CURRENT.get();
     if session.is_null() {
@@ -355,7 +357,7 @@ pub fn overrun() -> Option<&'static str> {
     }
 }
 
-/// Calls `work` on this thread, without limits; a panic comes back as an error.
+/// Calls `work` on this thread without limits. Returns a panic as an error.
 pub fn guarded<T>(
     subject: Subject,
     work: impl FnOnce() -> Result<T, Failure>,
@@ -367,8 +369,8 @@ pub fn guarded<T>(
     result.unwrap_or_else(|panic| Err(Failure::of_panic(subject, &*panic)))
 }
 
-/// Panics come back as errors, so the default report on standard error is left out. The hook of
-/// llguidance, which takes a backtrace of each, lies below ours and is not asked.
+/// Disables the default report of panics on standard error, because panics become errors. Replaces
+/// the hook of llguidance, which takes a backtrace of each panic.
 fn silence_panics() {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
@@ -387,16 +389,16 @@ struct MeteredAllocator;
 #[global_allocator]
 static ALLOCATOR: MeteredAllocator = MeteredAllocator;
 
-/// Stands before each block. The blocks of a session are a list.
+/// Precedes each block. The blocks of a session form a list.
 struct Header {
     previous: *mut Header,
     next: *mut Header,
-    session: *const Session, // that counts the block; null: none
+    session: *const Session, // counts the block; null: no session
     layout: Layout,
 }
 
 impl Header {
-    /// The layout of a block with its header, and how far the block lies behind the beginning.
+    /// Returns the layout of a block with its header, and the offset of the block.
     fn around(layout: Layout) -> Option<(Layout, usize)> {
         let align = layout.align().max(std::mem::align_of::<Header>());
         let offset = std::mem::size_of::<Header>().next_multiple_of(align);
@@ -446,7 +448,7 @@ impl Meter {
         self.used_bytes -= (*header).layout.size();
     }
 
-    /// The blocks live on without the session.
+    /// Removes all blocks from the list. They outlive the session.
     unsafe fn hand_over(&mut self) {
         while !self.first.is_null() {
             self.remove(self.first);
@@ -462,8 +464,8 @@ impl Meter {
     }
 }
 
-/// A block of `layout` from `system`, which is given the layout with a header, within the budget of
-/// this thread's session, if it has one.
+/// Allocates a block of `layout` with a header from `system`. Respects the budget of this thread's
+/// session, if there is one.
 unsafe fn metered(layout: Layout, system: impl FnOnce(Layout) -> *mut u8) -> *mut u8 {
     let session = CURRENT.get();
     let meter = (!session.is_null()).then(|| (*session).meter.get());
@@ -487,8 +489,8 @@ unsafe fn metered(layout: Layout, system: impl FnOnce(Layout) -> *mut u8) -> *mu
     block
 }
 
-// SAFETY: every block comes from and goes to System with its own layout and that of its header.
-// Only the thread of a session, or its caller after the thread's end, changes the list.
+// SAFETY: every block comes from System and returns to System with its own layout and that of its
+// header. Only the session's thread changes the list, or its caller after the thread has ended.
 unsafe impl GlobalAlloc for MeteredAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         metered(layout, |whole| System.alloc(whole))
@@ -498,7 +500,7 @@ unsafe impl GlobalAlloc for MeteredAllocator {
         metered(layout, |whole| System.alloc_zeroed(whole))
     }
 
-    /// The old block counts until the new one is there, as both may exist for a moment.
+    /// The old block counts until the new block exists, because both exist for a moment.
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
         let Ok(new_layout) = Layout::from_size_align(new_size, layout.align()) else {
             return std::ptr::null_mut();
@@ -515,7 +517,7 @@ unsafe impl GlobalAlloc for MeteredAllocator {
         let header = Header::of(block);
         let session = (*header).session;
         if !session.is_null() {
-            // A block of a session that runs elsewhere is left to that session.
+            // The session that owns the block runs elsewhere and frees the block.
             if session != OWN.get() {
                 return;
             }

@@ -1,4 +1,4 @@
-//! Slices with a step, as Python takes them.
+//! Slices with a step, as in Python.
 
 use minijinja::value::ValueKind;
 use minijinja::{Error, ErrorKind, Value};
@@ -28,8 +28,8 @@ pub fn slice(value: &Value, args: &[Value]) -> Result<Value, Error> {
     Ok(Value::from(chosen.collect::<Vec<Value>>()))
 }
 
-/// The indices of a slice of `n` items: bounds count from the end when negative and are cut to what
-/// there is.
+/// Returns the indices of a slice of `n` items. Negative bounds count from the end. Bounds are
+/// limited to the items.
 fn places(
     arguments: &Arguments,
     n: usize,

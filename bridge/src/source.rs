@@ -1,25 +1,25 @@
-//! What minijinja's syntax lacks, written in terms of what it has, before a template is compiled.
-//! Line numbers stay.
+//! Rewrites syntax that minijinja lacks to syntax that it has, before a template is compiled. Line
+//! numbers do not change.
 //!
-//! - `{% generation %}` … `{% endgeneration %}`, which marks what an assistant wrote, becomes a
-//!   `{% with %}` block: a scope.
-//! - `{% set NAMESPACE.x = VALUE %}` checks the value (keep.rs), as a namespace must not come to
-//!   contain itself.
+//! - `{% generation %}` … `{% endgeneration %}` marks what an assistant wrote. It becomes a
+//!   `{% with %}` block, which is a scope.
+//! - `{% set NAMESPACE.x = VALUE %}` checks the value (keep.rs), because a namespace must not contain
+//!   itself.
 //! - `\UXXXXXXXX` in a string becomes the character.
-//! - A slice with a step, `x[a:b:c]`, becomes a method call (slice.rs), as minijinja's own differs
-//!   from Python's.
-//! - In a template that changes lists in place, list literals become lists that can
-//!   (mutable_list.rs).
+//! - A slice with a step, `x[a:b:c]`, becomes a method call (slice.rs), because minijinja's slice
+//!   differs from Python's.
+//! - If a template changes lists in place, its list literals become mutable lists (mutable_list.rs).
 
 use std::borrow::Cow;
 
-/// Names that templates cannot use themselves by accident.
+/// Names that templates cannot use by accident.
 pub const MAKE_LIST: &str = "__billow_list";
 pub const KEEP: &str = "__billow_keep";
 pub const SLICE: &str = "__billow_slice";
 
 const LIST_METHODS: [&str; 4] = [".append(", ".extend(", ".insert(", ".pop("];
-/// Behind one of these a bracket begins a list; behind any other name it is an index.
+/// A bracket after one of these words begins a list. A bracket after any other name begins an
+/// index.
 const KEYWORDS: [&str; 14] = [
     "in",
     "not",
@@ -68,7 +68,7 @@ fn insert(at: usize, text: impl Into<Cow<'static, str>>) -> Edit {
     }
 }
 
-/// The template as minijinja gets it.
+/// Returns the template for minijinja.
 pub fn adapt(source: &str) -> String {
     let source = source.replace("\r\n", "\n").replace('\r', "\n");
     let changes_lists = LIST_METHODS.iter().any(|method| source.contains(method));
@@ -97,7 +97,7 @@ pub fn adapt(source: &str) -> String {
     apply(&source, edits)
 }
 
-/// Where the next `{{`, `{%` or `{#` begins.
+/// Returns the offset of the next `{{`, `{%` or `{#`.
 fn next_tag(source: &str, from: usize) -> Option<usize> {
     let pairs = source.as_bytes()[from..].windows(2);
     pairs
@@ -106,8 +106,8 @@ fn next_tag(source: &str, from: usize) -> Option<usize> {
         .map(|n| from + n)
 }
 
-/// The tokens from `at` to the end of the tag, which is `last` and `}` outside of brackets, and the
-/// offset behind it.
+/// Returns the tokens from `at` to the end of the tag, and the offset after the tag. The tag ends
+/// with `last` and `}` outside of brackets.
 fn tokens_of(source: &str, mut at: usize, last: u8) -> (Vec<Token>, usize) {
     let bytes = source.as_bytes();
     let mut tokens = Vec::new();
@@ -164,7 +164,7 @@ fn end_of_string(bytes: &[u8], open: usize) -> usize {
     (at + 1).min(bytes.len())
 }
 
-/// Behind the `{% endraw %}` that follows.
+/// Returns the offset after the next `{% endraw %}`.
 fn end_of_raw(source: &str, mut at: usize) -> usize {
     while let Some(n) = source[at..].find("{%") {
         at += n + 2;
@@ -179,7 +179,7 @@ fn end_of_raw(source: &str, mut at: usize) -> usize {
     source.len()
 }
 
-/// The tokens of a statement without the white space control around it.
+/// Returns the tokens of a statement without its white space control.
 fn inner(tokens: &[Token]) -> &[Token] {
     let is_control = |token: &Token| matches!(token.kind, Kind::Symbol(b'-' | b'+'));
     let tokens = match tokens {
@@ -217,7 +217,7 @@ fn edit_statement(source: &str, tokens: &[Token], edits: &mut Vec<Edit>) {
     }
 }
 
-/// `set a.b = x` becomes `set a.b = KEEP((x))`.
+/// Turns `set a.b = x` into `set a.b = KEEP((x))`.
 fn edit_set(tokens: &[Token], edits: &mut Vec<Edit>) {
     let is_symbol = |token: &Token, symbol| token.kind == Kind::Symbol(symbol);
     let Some(equals) = tokens.iter().position(|token| is_symbol(token, b'=')) else {
@@ -230,7 +230,7 @@ fn edit_set(tokens: &[Token], edits: &mut Vec<Edit>) {
     }
 }
 
-/// `\UXXXXXXXX` in a string becomes the character itself.
+/// Turns `\UXXXXXXXX` in a string into the character itself.
 fn edit_strings(source: &str, tokens: &[Token], edits: &mut Vec<Edit>) {
     for token in tokens.iter().filter(|token| token.kind == Kind::String) {
         let mut at = token.start;
@@ -258,7 +258,7 @@ fn edit_strings(source: &str, tokens: &[Token], edits: &mut Vec<Edit>) {
     }
 }
 
-/// A bracket that is still open: where, whether it begins an index, and the colons directly in it.
+/// An open bracket: its offset, whether it begins an index, and the colons directly in it.
 struct Bracket {
     at: usize,
     is_index: bool,
@@ -296,7 +296,7 @@ fn edit_brackets(source: &str, tokens: &[Token], changes_lists: bool, edits: &mu
     }
 }
 
-/// `[a:b:c]` becomes `.SLICE(a,b,c)`, with none for what is left out.
+/// Turns `[a:b:c]` into `.SLICE(a,b,c)`. Missing parts become none.
 fn edit_slice(tokens: &[Token], bracket: &Bracket, close: usize, edits: &mut Vec<Edit>) {
     let mut replace = |i: usize, text: String| {
         edits.push(Edit {
@@ -313,7 +313,7 @@ fn edit_slice(tokens: &[Token], bracket: &Bracket, close: usize, edits: &mut Vec
     }
 }
 
-/// Whether a bracket behind `token` is an index.
+/// Returns whether a bracket after `token` begins an index.
 fn ends_value(source: &str, token: &Token) -> bool {
     match token.kind {
         Kind::Name => !KEYWORDS.contains(&&source[token.start..token.end]),

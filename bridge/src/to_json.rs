@@ -1,4 +1,4 @@
-//! `tojson` as the transformers library defines it: Python's json.dumps with its arguments.
+//! `tojson` as in the transformers library: Python's json.dumps with its arguments.
 
 use std::fmt::Write;
 
@@ -8,7 +8,7 @@ use minijinja::{Error, ErrorKind, Value};
 use crate::python_args::Arguments;
 use crate::{python_repr, session};
 
-/// Python gives up at a similar depth.
+/// Python has a similar limit.
 const MAX_DEPTH: usize = 500;
 
 struct Style {
@@ -82,7 +82,7 @@ fn scalar(value: &Value) -> String {
     }
 }
 
-/// As Python's json writes it, which goes beyond JSON.
+/// Formats a number like Python's json, which extends JSON.
 fn float(x: f64) -> String {
     if x.is_finite() {
         return python_repr::float(x);

@@ -1,5 +1,5 @@
-//! The tokens of a model: a trie of their bytes, and its tokenizer, which tells how text that a
-//! grammar leaves no choice about is cut into tokens.
+//! The tokens of a model: a trie of their bytes, and its tokenizer. The tokenizer splits text that
+//! a grammar determines completely.
 
 use std::sync::Arc;
 
@@ -11,13 +11,13 @@ use llguidance::ParserFactory;
 
 use crate::session::{Failure, Status};
 
-/// The tokens of a text, or none where it cannot be told.
+/// Returns the tokens of a text, or an empty list if it cannot be split.
 pub type Encode = Box<dyn Fn(&[u8]) -> Vec<TokenId> + Send + Sync>;
 
-/// How a grammar names the end of the text; other control tokens it cannot name.
+/// The name for the end of the text in grammars. They cannot name other control tokens.
 const END_NAME: &str = "<|end|>";
 
-/// Tokens that must come are told.
+/// Reports tokens that must come next.
 pub fn capabilities() -> InferenceCapabilities {
     InferenceCapabilities {
         ff_tokens: true,
@@ -35,7 +35,7 @@ impl TokenizerEnv for Environment {
         &self.trie
     }
 
-    /// The model's own tokens where they say just what the text says; else the longest ones.
+    /// Returns the model's own tokens if they represent exactly this text, else the longest tokens.
     fn tokenize_bytes(&self, text: &[u8]) -> Vec<TokenId> {
         if let Some(encode) = &self.encode {
             let tokens = encode(text);
@@ -57,7 +57,7 @@ pub struct Vocabulary {
 }
 
 impl Vocabulary {
-    /// Token i has words[i]; without bytes it is a control token.
+    /// Token i has words[i]. A token without bytes is a control token.
     pub fn new(
         words: Vec<Vec<u8>>,
         ends: &[TokenId],
@@ -66,7 +66,8 @@ impl Vocabulary {
         Vocabulary::with_slices(words, ends, encode, &SlicedBiasComputer::general_slices())
     }
 
-    /// Slices are sets of tokens, as regular expressions, that masks have as a whole most often.
+    /// Slices are frequent sets of tokens, as regular expressions. Masks can use a slice as a
+    /// whole.
     fn with_slices(
         mut words: Vec<Vec<u8>>,
         ends: &[TokenId],
@@ -86,7 +87,7 @@ impl Vocabulary {
                 control.allow_token(token);
             }
         }
-        // llguidance wants at least one token that it may name.
+        // llguidance requires at least one named token.
         let name = [&[TokTrie::SPECIAL_TOKEN_MARKER], END_NAME.as_bytes()].concat();
         words[ends[0] as usize] = name;
         let info = TokRxInfo::new(n_tokens, ends[0]);
@@ -98,7 +99,7 @@ impl Vocabulary {
         Ok(Vocabulary { factory, control })
     }
 
-    /// A token for each byte, for checks that have no model.
+    /// Returns a vocabulary with one token per byte, for checks without a model.
     pub fn of_bytes() -> Result<Vocabulary, Failure> {
         let mut words: Vec<Vec<u8>> = (0..=255).map(|byte| vec![byte]).collect();
         words.push(Vec::new());

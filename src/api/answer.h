@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "output/event.h"
+#include "scheduler/estimate.h"
 
 namespace billow::api {
 
@@ -82,6 +83,7 @@ struct Sizing {
   size_t max_context = 0;    // max of the model, or the server's cap
   // one line: "31 tokens of the prompt and 8161 left for the answer, of 8192"
   std::string reason{};
+  scheduler::ModelCost cost{};  // memory that the scheduler grants before the answer begins
 };
 
 // How an answer ended, with its token counts and times.

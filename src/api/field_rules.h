@@ -1,5 +1,5 @@
 // Tables that say how each API request treats its fields. A known field that is not honoured is
-// refused by name. docs/api.md shows the tables. Pure functions; thread-safe.
+// refused by name. docs/api/fields.md shows the tables. Pure functions; thread-safe.
 #pragma once
 
 #include <cstdint>

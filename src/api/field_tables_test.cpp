@@ -1,4 +1,4 @@
-// Tests the field tables, and that docs/api.md shows all of them.
+// Tests the field tables, and that docs/api/fields.md shows all of them.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -27,8 +27,8 @@ const char* word_of(Treatment treatment) {
   return treatment == Treatment::kIgnored ? "ignored" : "refused";
 }
 
-// Returns a table in the form of docs/api.md. The harmless values of a refused field follow the
-// word.
+// Returns a table in the form of docs/api/fields.md. The harmless values of a refused field follow
+// the word.
 std::string markdown_of(const FieldTable& table) {
   std::string text = "`" + std::string(table.request) + "`\n\n| field | | |\n|---|---|---|\n";
   for (const FieldRule& rule : table.rules) {
@@ -43,7 +43,7 @@ std::string markdown_of(const FieldTable& table) {
 }
 
 std::string documented() {
-  std::ifstream file(BILLOW_SOURCE_DIR "/docs/api.md");
+  std::ifstream file(BILLOW_SOURCE_DIR "/docs/api/fields.md");
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
@@ -51,7 +51,7 @@ TEST(FieldTables, AreShownInTheDocument) {
   const std::string document = documented();
   for (const FieldTable* table : kTables)
     EXPECT_NE(document.find(markdown_of(*table)), std::string::npos)
-        << "docs/api.md lacks this table:\n"
+        << "docs/api/fields.md lacks this table:\n"
         << markdown_of(*table);
 }
 

@@ -291,6 +291,7 @@ void LocalGenerator::run(const GenerationRequest& request, Sink& sink, std::stop
   if (!request.wrong_options.empty()) throw StatusError(500, request.wrong_options);
   if (is_load) return load_or_end(*model, request, sink, stop, trace);
   Plan made = plan(*model, request, stop, trace);
+  made.sizing.cost = cost_of(*model, made.sizing, made.completion);
   sink.sized(made.sizing);
   if (request.render_only) {
     sink.rendered(made.prompt.text, made.prompt.images.size());
@@ -432,7 +433,7 @@ std::vector<context::PromptImage> LocalGenerator::images_of(BuiltPrompt& prompt,
 void LocalGenerator::answer(const ServedModel& model, const GenerationRequest& request, Plan plan,
                             Sink& sink, std::stop_token stop, metrics::Trace& trace) {
   latest_contexts_.set(model.key, plan.sizing.context);
-  const scheduler::ModelCost cost = cost_of(model, plan.sizing, plan.completion);
+  const scheduler::ModelCost cost = plan.sizing.cost;
   Writer writer(request,
                 form_of(model, request, std::move(plan.format), std::move(plan.prompt.start)), sink,
                 trace);

@@ -15,7 +15,7 @@ class RenderedPrompt : public Sink {
   explicit RenderedPrompt(Call& call) : call_(call) {}
 
   void found(const std::string& model) override { call_.set_model(model); }
-  void sized(const Sizing& sizing) override { n_tokens_ = sizing.n_prompt_full; }
+  void sized(const Sizing& sizing) override { sizing_ = sizing; }
   bool delta(const Delta&) override { return false; }
   bool end(const Ending&) override { return false; }
   bool rendered(const std::string& prompt, size_t) override {
@@ -24,12 +24,13 @@ class RenderedPrompt : public Sink {
   }
 
   const std::string& text() const noexcept { return text_; }
-  size_t n_tokens() const noexcept { return n_tokens_; }  // before truncation
+  const Sizing& sizing() const noexcept { return sizing_; }
+  size_t n_tokens() const noexcept { return sizing_.n_prompt_full; }  // before truncation
 
  private:
   Call& call_;
   std::string text_;
-  size_t n_tokens_ = 0;
+  Sizing sizing_;
 };
 
 }  // namespace billow::api

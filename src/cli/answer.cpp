@@ -55,7 +55,7 @@ class AnswerWriter {
     if (!first_ && (chose_token || generation_.finished())) first_ = now_;
     if (answer_.rungs.back().rung != sequence_.rung())
       answer_.rungs.push_back({.rung = sequence_.rung()});
-    if (sequence_.decode_time() == decode_time_) return;  // not a step of writing
+    if (sequence_.decode_time() == decode_time_) return;  // this step decoded nothing
     RungUse& use = answer_.rungs.back();
     use.n_decoded += sequence_.n_decoded() - n_decoded_;
     n_decoded_ = sequence_.n_decoded();
@@ -72,7 +72,7 @@ class AnswerWriter {
       ++answer_.rungs.back().n_tokens;
       if (settings_.sequence.sampling.logprobs) answer_.sampled.push_back(token.sampled);
       if (trace_ != nullptr) {
-        // Of several tokens of a step, those before this one were evaluated when it was chosen.
+        // A step can return several tokens. The tokens before this one are already evaluated.
         const size_t n_before =
             sequence_.n_prompt() + generation_.tokens().size() - sequence_.n_dropped();
         trace_->add({now_ - *first_, std::min(sequence_.n_evaluated(), n_before), sequence_.rung(),
@@ -82,7 +82,8 @@ class AnswerWriter {
     show(generation_.accept(token));
   }
 
-  // Those whose time is known: a step that chose a token has evaluated all of a refill.
+  // Shows new events. Call it after a step that chose a token: such a step has completed a refill,
+  // so the time of its event is known.
   void show_events() {
     for (; n_shown_ < sequence_.events().size(); ++n_shown_) {
       if (settings_.live_events) console_.event(event_line(sequence_.events()[n_shown_]));
@@ -152,12 +153,12 @@ class AnswerWriter {
   const engine::Sequence& sequence_;
   Answer answer_;
   Clock::time_point now_ = start_;
-  std::optional<Clock::time_point> first_;  // when the first token was there
-  std::chrono::nanoseconds decode_time_{};  // of the sequence, at the last step
-  size_t n_decoded_ = 0;                    // the same
-  size_t n_shown_ = 0;                      // events
+  std::optional<Clock::time_point> first_;  // when the first token arrived
+  std::chrono::nanoseconds decode_time_{};  // of the sequence after the last step
+  size_t n_decoded_ = 0;                    // of the sequence after the last step
+  size_t n_shown_ = 0;                      // events shown so far
   bool is_end_of_text_ = false;
-  const char* cut_short_ = nullptr;  // why, if it was
+  const char* cut_short_ = nullptr;  // why the answer was cut short; null: it was not
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Writes one answer with an engine, showing text and events as they come, and tells what it was and
-// took. One thread.
+// Generates one answer with an engine. Shows text and events as they arrive, and returns the answer
+// with its counts and times. Not thread-safe.
 #pragma once
 
 #include <chrono>
@@ -20,42 +20,42 @@ namespace billow::cli {
 struct AnswerSettings {
   engine::SequenceOptions sequence;
   std::vector<std::string> stop;
-  std::optional<std::chrono::duration<double>> max_time;  // of prompt and answer together
+  std::optional<std::chrono::duration<double>> max_time;  // for prompt and answer together
   bool live_events = false;
-  std::optional<constraint::Constraint> constraint = {};  // what the answer is held to
+  std::optional<constraint::Constraint> constraint = {};  // the form that the answer must have
 };
 
-// The tokens of an answer that were chosen on one rung.
+// Counts for the part of an answer that was written on one rung.
 struct RungUse {
   size_t rung = 0;
   size_t n_tokens = 0;
-  size_t n_decoded = 0;  // of them, those written one by one, and the time of their steps
-  std::chrono::nanoseconds decode_time{};
+  size_t n_decoded = 0;                    // tokens that were decoded one by one
+  std::chrono::nanoseconds decode_time{};  // time of the steps that decoded them
 };
 
 struct Answer {
   std::string text;
   std::vector<int32_t> tokens;
-  std::vector<engine::Sampled> sampled;  // with their log probabilities, where those are wanted
+  std::vector<engine::Sampled> sampled;  // with log probabilities; empty unless they were requested
   size_t n_prompt = 0;
-  size_t n_prefilled = 0;       // of the prompt: all of it, unless the answer was cut short before
-  size_t n_drafted = 0;         // tokens that were guessed and evaluated before they were chosen
-  size_t n_draft_accepted = 0;  // of them, those that the answer has
+  size_t n_prefilled = 0;  // evaluated prompt tokens; fewer than n_prompt if the answer ended early
+  size_t n_drafted = 0;    // tokens that were guessed and evaluated ahead
+  size_t n_draft_accepted = 0;  // guessed tokens that became part of the answer
   int64_t seed = 0;
   const char* done_reason = "";  // "stop" or "length"
   const char* stop_reason = "";  // max-tokens, max-time, end-of-text, stop-string,
                                  // grammar-complete, context-full, out-of-memory or interrupted
-  std::string error;             // what was missing, where it ended out of memory
-  int signal = 0;                // that interrupted it
-  std::chrono::nanoseconds prompt_time{};       // to the first token
-  std::chrono::nanoseconds answer_time{};       // from the first token on
-  std::optional<constraint::GuideStats> guide;  // of what held it
+  std::string error;             // which memory was missing, if memory ran out
+  int signal = 0;                // the signal that interrupted the answer; 0: none
+  std::chrono::nanoseconds prompt_time{};       // until the first token
+  std::chrono::nanoseconds answer_time{};       // since the first token
+  std::optional<constraint::GuideStats> guide;  // only with a constraint
   std::vector<engine::SequenceEvent> events;
-  std::vector<RungUse> rungs;  // in the order of time; never empty
+  std::vector<RungUse> rungs;  // in order of time; never empty
 };
 
-// Ends early, with what is there by then, on Ctrl-C, on SIGTERM and when the time is over. `trace`
-// may be null. Throws Error as Engine::start and Engine::step do.
+// Generates an answer. Ctrl-C, SIGTERM and `max_time` end it early; the result then has the tokens
+// so far. `trace` may be null. Passes on Errors of Engine::start and Engine::step.
 Answer write_answer(engine::Engine& engine, std::vector<int32_t> prompt,
                     const AnswerSettings& settings, Console& console, Trace* trace);
 

@@ -1,5 +1,6 @@
-// billow bench: how fast prompts are read and answers written, by one sequence at a depth of the
-// context or by several together, or how fast an encoder reads texts.
+// billow bench: measures how fast a model reads prompts and writes answers. Runs one sequence at a
+// given depth of the context, or several sequences together. For an encoder, measures how fast it
+// reads texts.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
@@ -35,7 +36,7 @@ struct BenchOptions {
   bool json = false;
 
   size_t n_parallel() const { return parallel.value_or(1); }
-  // Of each sequence when it writes: several sequences write after their prompts.
+  // Depth at which each sequence writes. With several sequences, each writes after its prompt.
   size_t generation_depth() const {
     return std::max<size_t>(1, n_parallel() > 1 ? n_prompt : depth);
   }
@@ -55,7 +56,7 @@ double rate(size_t n_tokens, Clock::time_point since) {
          std::chrono::duration<double>(Clock::now() - since).count();
 }
 
-// Starts all sequences, each with a prompt of its own.
+// Starts all sequences, each with a different prompt.
 std::vector<std::shared_ptr<const engine::Sequence>> start_all(
     engine::Engine& engine, const BenchOptions& options, size_t n_tokens, unsigned seed,
     const engine::SequenceOptions& sequence_options) {
@@ -67,7 +68,7 @@ std::vector<std::shared_ptr<const engine::Sequence>> start_all(
   return sequences;
 }
 
-// Tokens a second over the last n_prompt tokens of each prompt.
+// Returns tokens per second over the last n_prompt tokens of each prompt.
 double prompt_rate(engine::Engine& engine, const BenchOptions& options, unsigned seed) {
   const auto sequences =
       start_all(engine, options, options.depth + options.n_prompt, seed, {.max_new_tokens = 0});
@@ -78,7 +79,8 @@ double prompt_rate(engine::Engine& engine, const BenchOptions& options, unsigned
   return rate(options.n_prompt * options.n_parallel(), start);
 }
 
-// Tokens a second of all sequences over n_generate steps in which each of them writes a token.
+// Returns tokens per second of all sequences together over n_generate steps. In each step every
+// sequence writes a token.
 double generation_rate(engine::Engine& engine, const BenchOptions& options, unsigned seed) {
   engine::SequenceOptions sequence_options;
   sequence_options.sampling.temperature = 0.0f;
@@ -104,7 +106,7 @@ void print_rates(const Rates& rates, const char* what, size_t n_parallel, size_t
 using Measure = double (*)(engine::Engine&, const BenchOptions&, unsigned seed);
 
 Rates measure(engine::Engine& engine, const BenchOptions& options, const char* what, Measure run) {
-  BenchOptions warm_up = options;  // brings pages and caches in; needs no depth for that
+  BenchOptions warm_up = options;  // fills caches and loads pages; needs no depth
   warm_up.depth = 0;
   return measure_rates(what, options.n_runs, [&](unsigned seed) {
     return run(engine, seed == 0 ? warm_up : options, seed);
@@ -119,8 +121,8 @@ engine::EngineOptions engine_options(const BenchOptions& options) {
   return result;
 }
 
-// Throws where a sequence would not fit the context. Those that finish their prompt first write
-// while the others still read: a token each step.
+// Throws Error if a sequence would not fit the context. A sequence that has read its prompt writes
+// a token in each step while other sequences still read.
 void check_context(const BenchOptions& options, size_t n_batch, size_t max_context) {
   const size_t n_reading_steps =
       options.n_parallel() > 1 ? (options.n_prompt / n_batch + 1) * options.n_parallel() : 0;
@@ -132,7 +134,7 @@ void check_context(const BenchOptions& options, size_t n_batch, size_t max_conte
                                         std::to_string(max_context));
 }
 
-// Of an encoder there is only how fast it reads texts.
+// Measures an encoder, which only reads texts.
 void run_texts(gguf::File file, const BenchOptions& options) {
   const Json out = bench_texts(
       std::move(file), options.model.engine(),
@@ -189,26 +191,26 @@ void add_bench(CLI::App& app) {
   CLI::App* command =
       app.add_subcommand("bench", "Measure how fast a model reads prompts and writes");
   auto options = std::make_shared<BenchOptions>();
-  options->model.max_draft = 0;  // what is measured is a row, not how well a text can be guessed
+  options->model.max_draft = 0;  // measures rows without guessed tokens
   options->model.declare(*command);
   options->model.declare_draft(*command);
   command
       ->add_option("-p,--prompt-tokens", options->n_prompt,
-                   "Tokens of the prompt, or of each text of an encoder; 0: do not measure")
+                   "Tokens of the prompt, or of each text for an encoder; 0: do not measure")
       ->capture_default_str();
   command->add_option("-n,--num-predict", options->n_generate, "Tokens to write; 0: do not measure")
       ->capture_default_str();
-  CLI::Option* depth =
-      command->add_option("-d,--depth", options->depth, "Tokens in the context before")
-          ->capture_default_str();
+  CLI::Option* depth = command
+                           ->add_option("-d,--depth", options->depth,
+                                        "Tokens that are in the context before the measurement")
+                           ->capture_default_str();
   command
-      ->add_option(
-          "--parallel", options->parallel,
-          "Sequences at once, each with a prompt of its own, after which it writes (1); of an "
-          "encoder, texts of a pass (as many as have 2048 tokens)")
+      ->add_option("--parallel", options->parallel,
+                   "Sequences that run together, each with its own prompt (1); for an encoder: "
+                   "texts per pass (texts with 2048 tokens in total)")
       ->check(CLI::Range(1, 1024))
       ->excludes(depth);
-  command->add_option("-r,--runs", options->n_runs, "Runs; the median is reported")
+  command->add_option("-r,--runs", options->n_runs, "Number of runs; the median is reported")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   command->add_flag("--json", options->json, "Print one JSON object");

@@ -1,4 +1,4 @@
-// Tokens a second of several runs.
+// Token rates of several benchmark runs.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 namespace billow::cli {
 
 struct Rates {
-  std::vector<double> runs;  // not empty
+  std::vector<double> runs;  // tokens per second; not empty
 
   double median() const;
   double min() const;
@@ -18,8 +18,8 @@ struct Rates {
   Json json() const;
 };
 
-// n_runs of run(seed), after one with seed 0 that only warms up; a terminal sees the progress of
-// `what`.
+// Calls run(0) to warm up, then run(1) to run(n_runs), and returns the rates of the latter. `run`
+// returns tokens per second. Shows progress, with the name `what`, if standard error is a terminal.
 Rates measure_rates(const char* what, size_t n_runs, const std::function<double(unsigned)>& run);
 
 }  // namespace billow::cli

@@ -18,8 +18,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr size_t kPassTokens = 2048;    // as `--n-batch` has it, unless given
-constexpr double kSecondsOfARun = 0.5;  // at least: a pass alone is too short to be timed
+constexpr size_t kPassTokens = 2048;    // the default of --n-batch
+constexpr double kSecondsOfARun = 0.5;  // min time: a single pass is too short to measure
 
 std::vector<engine::EmbedText> random_texts(const engine::EmbedModelInfo& model, size_t n,
                                             size_t n_tokens, unsigned seed) {

@@ -11,14 +11,14 @@
 namespace billow::cli {
 
 struct TextBenchOptions {
-  size_t n_tokens = 512;          // of each text
-  std::optional<size_t> n_texts;  // of a pass; else as many as have 2048 tokens together
+  size_t n_tokens = 512;          // per text
+  std::optional<size_t> n_texts;  // per pass; default: texts with 2048 tokens in total
   size_t n_runs = 5;
 };
 
-// Tokens a second of passes of random texts, by an encoder alone: without tokenizing, a queue or a
-// server. The object is what `--json` prints. Throws Error where a text is longer than the model
-// takes.
+// Measures how many tokens per second an encoder embeds, with passes of random texts. Tokenizing,
+// queue and server are not part of the measurement. Returns the object that `--json` prints. Throws
+// Error if n_tokens is 0 or more than the model's maximum.
 Json bench_texts(gguf::File file, const engine::EngineOptions& with,
                  const TextBenchOptions& options);
 

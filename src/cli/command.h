@@ -1,6 +1,6 @@
-// The commands of the program, one file each. add_NAME() declares a command's options on `app`; its
-// callback runs it and throws Error when it cannot. Results go to standard output, everything else
-// to standard error.
+// The commands of the program, one file each. add_NAME() adds a command with its options to `app`.
+// The command's callback runs it and throws Error if it fails. Results go to standard output,
+// everything else goes to standard error.
 #pragma once
 
 namespace CLI {
@@ -31,7 +31,7 @@ void add_version(CLI::App& app);
 // For shells and packages.
 void add_complete(CLI::App& app);
 void add_manual(CLI::App& app);
-// Those that talk to a running server, in client/.
+// Commands that talk to a running server; their files are in client/.
 void add_run(CLI::App& app);
 void add_create(CLI::App& app);
 void add_pull(CLI::App& app);

@@ -21,7 +21,7 @@ bool same_place(int one, int other) {
          a.st_ino == b.st_ino;
 }
 
-// https://no-color.org: set and not empty.
+// Returns false if NO_COLOR is set and not empty (https://no-color.org).
 bool colours_wanted() {
   const char* no_colour = std::getenv("NO_COLOR");
   return no_colour == nullptr || *no_colour == '\0';

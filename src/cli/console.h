@@ -1,5 +1,6 @@
-// What a user sees while an answer is written: its text on standard output, events and a progress
-// line on standard error, so that each of them begins on a line of its own. One thread.
+// Shows an answer to the user while it is written. The text goes to standard output; events and a
+// progress line go to standard error. Each event and the progress line begin on a new line. Not
+// thread-safe.
 #pragma once
 
 #include <chrono>
@@ -18,8 +19,8 @@ struct Progress {
 class Console {
  public:
   struct Options {
-    bool text = true;      // show it
-    bool progress = true;  // a line for it, where standard error alone is a terminal
+    bool text = true;      // show the text
+    bool progress = true;  // show a progress line, if only standard error is a terminal
   };
   explicit Console(const Options& options);
   ~Console();  // erases the progress line
@@ -28,7 +29,7 @@ class Console {
 
   void text(const std::string& piece);
   void event(const std::string& line);
-  // Shows it at most 10 times a second.
+  // Updates the progress line at most 10 times a second.
   void progress(const Progress& progress);
 
  private:
@@ -37,13 +38,13 @@ class Console {
   bool shows_text_;
   bool shows_progress_;
   bool colour_;
-  bool one_place_;  // standard output and standard error go to the same terminal or file
+  bool one_place_;  // standard output and standard error are the same terminal or file
   bool at_line_start_ = true;
   bool progress_is_shown_ = false;
   std::chrono::steady_clock::time_point next_progress_{};
 };
 
-// Writes to standard output at once.
+// Writes to standard output without buffering.
 void print_now(const std::string& text);
 
 }  // namespace billow::cli

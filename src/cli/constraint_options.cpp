@@ -17,14 +17,14 @@ std::string text_of(const std::string& path) {
   const RegularFile file(path);
   if (file.size_bytes() > constraint::kMaxGrammarBytes)
     throw Error(ErrorCode::kTooLarge, path + ": " + std::to_string(file.size_bytes()) +
-                                          " bytes, more than a grammar may have (" +
+                                          " bytes are too many for a grammar (at most " +
                                           std::to_string(constraint::kMaxGrammarBytes) + ")");
   std::string text(file.size_bytes(), '\0');
   text.resize(file.read_at(0, std::as_writable_bytes(std::span(text))));
   return text;
 }
 
-// GBNF defines rules with "::=", which Lark does not know.
+// Guesses the kind of a grammar: GBNF defines rules with "::=", which Lark does not have.
 GrammarKind kind_of(const std::string& text) {
   return text.find("::=") != std::string::npos ? GrammarKind::kGbnf : GrammarKind::kLark;
 }
@@ -34,15 +34,15 @@ GrammarKind kind_of(const std::string& text) {
 void ConstraintFlags::declare(CLI::App& command) {
   const char* group = "Form of the answer";
   auto* schema = command.add_option("--json-schema", json_schema,
-                                    "File with a JSON Schema: the answer is JSON that it accepts");
+                                    "File with a JSON Schema; the answer is JSON that matches it");
   auto* rules = command.add_option("--grammar", grammar,
                                    "File with a grammar in GBNF or Lark that the answer follows");
   auto* pattern = command.add_option(
       "--regex", regex, "Regular expression that the whole answer matches; Rust's syntax");
   auto* any = command.add_flag("--json-mode", json_mode, "The answer is a JSON object");
-  auto* marker = command.add_option(
-      "--constrain-behind", behind,
-      "The form holds behind this text of the answer, such as </think>; before, it is free");
+  auto* marker =
+      command.add_option("--constrain-behind", behind,
+                         "Apply the form only to the answer after this text, such as </think>");
   rules->excludes(schema);
   pattern->excludes(schema)->excludes(rules);
   any->excludes(schema)->excludes(rules)->excludes(pattern);

@@ -1,4 +1,4 @@
-// What an answer is to look like, on the command line.
+// Command line options for the form of an answer.
 #pragma once
 
 #include <optional>
@@ -13,15 +13,15 @@ class App;
 namespace billow::cli {
 
 struct ConstraintFlags {
-  std::string json_schema;  // files
-  std::string grammar;
+  std::string json_schema;  // path of a file
+  std::string grammar;      // path of a file
   std::string regex;
   bool json_mode = false;
-  std::string behind;
+  std::string behind;  // the constraint starts after this text
 
   void declare(CLI::App& command);
-  // Nullopt where nothing is asked for. Throws Error naming the file that cannot be read, or what
-  // in it cannot be held.
+  // Returns the constraint, or nullopt if none is requested. Throws Error if a file cannot be read
+  // or has an unsupported constraint; the message names the file.
   std::optional<constraint::Constraint> constraint() const;
 };
 

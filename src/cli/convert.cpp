@@ -1,4 +1,4 @@
-// billow convert: makes a GGUF file of a folder of safetensors.
+// billow convert: converts a folder of safetensors to a GGUF file.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -30,12 +30,12 @@ namespace fs = std::filesystem;
 
 struct ConvertOptions {
   std::string folder;
-  std::string output;              // empty: in this folder
-  std::string base;                // the folder, or the GGUF file, of an adapter's base
-  std::string type;                // empty: F16, of an adapter F32
-  std::string name;                // empty: the folder's
-  std::vector<std::string> files;  // "NAME\nPATH", in place of a folder
-  double scale = 1.0;              // of an adapter
+  std::string output;              // empty: NAME-TYPE.gguf in the current folder
+  std::string base;                // for an adapter: folder or GGUF file of its base model
+  std::string type;                // empty: F16, or F32 for an adapter
+  std::string name;                // empty: the folder's name
+  std::vector<std::string> files;  // "NAME\nPATH", instead of a folder
+  double scale = 1.0;              // for an adapter
   bool json = false;
   bool progress_json = false;
 };
@@ -51,12 +51,11 @@ std::vector<convert::SourceFile> sources_of(const ConvertOptions& options) {
   for (const std::string& text : options.files) {
     const size_t end = text.find('\n');
     if (end == std::string::npos)
-      throw Error(ErrorCode::kInvalidInput, "--file: give NAME, a new line, and PATH");
+      throw Error(ErrorCode::kInvalidInput, "--file needs NAME, a newline and PATH");
     files.push_back({text.substr(0, end), text.substr(end + 1)});
   }
   if (!files.empty()) return files;
-  if (options.folder.empty())
-    throw Error(ErrorCode::kInvalidInput, "give the folder that is to be converted");
+  if (options.folder.empty()) throw Error(ErrorCode::kInvalidInput, "give the folder to convert");
   if (!store::is_folder(options.folder))
     throw Error(ErrorCode::kNotFound, options.folder + ": there is no such folder");
   for (const LocalFile& file : model_files(options.folder)) files.push_back({file.name, file.path});
@@ -73,7 +72,7 @@ std::string config_of_base(const ConvertOptions& options) {
   return path;
 }
 
-// Of its base only the keys are read, or config.json.
+// Converts an adapter. Reads only the metadata of a GGUF base, or only config.json of a folder.
 void convert_adapter(const std::vector<convert::SourceFile>& files, const ConvertOptions& options,
                      const convert::Options& choice, const convert::Listener& listener,
                      const gguf::Writer::Sink& sink) {
@@ -95,15 +94,15 @@ convert::Options checked_options(const ConvertOptions& options, bool of_adapter)
   if (!of_adapter && !options.base.empty()) {
     throw Error(ErrorCode::kInvalidInput,
                 options.folder +
-                    " is no adapter (it has no adapter_config.json), so --base has no "
-                    "meaning");
+                    " is not an adapter (it has no adapter_config.json), so --base does not apply");
   }
   const auto type = convert::find_weight_type(options.type);
   if (!type) {
-    throw Error(ErrorCode::kInvalidInput,
-                fmt::format("unknown type '{}'; it may be one of F32, F16, BF16, Q8_0 (for others "
-                            "see billow quantize)",
-                            options.type));
+    throw Error(
+        ErrorCode::kInvalidInput,
+        fmt::format(
+            "unknown type '{}'; use F32, F16, BF16 or Q8_0 (for other types, see billow quantize)",
+            options.type));
   }
   return {.name = options.name.empty() ? folder_name(options.folder) : options.name,
           .weight_type = *type,
@@ -169,31 +168,30 @@ void run(const ConvertOptions& options) {
 }  // namespace
 
 void add_convert(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("convert",
-                                         "Make a GGUF file of a folder of safetensors: a model "
-                                         "or an adapter");
+  CLI::App* command = app.add_subcommand(
+      "convert", "Convert a folder of safetensors, a model or an adapter, to a GGUF file");
   auto options = std::make_shared<ConvertOptions>();
   command->add_option("FOLDER", options->folder,
-                      "The model as Hugging Face's library keeps it: safetensors, config.json and "
-                      "tokenizer.json; or an adapter as peft keeps it: adapter_config.json and "
-                      "adapter_model.safetensors");
+                      "A model in the format of Hugging Face's library (safetensors, config.json "
+                      "and tokenizer.json), or an adapter in the format of peft "
+                      "(adapter_config.json and adapter_model.safetensors)");
   command->add_option(
       "OUTPUT", options->output,
-      "The new file, or - for standard output; without it NAME-TYPE.gguf in this folder");
-  command->add_option("--outtype", options->type,
-                      "The type of matrices: F32, F16, BF16 or Q8_0; without it F16, of adapters "
-                      "F32");
+      "The new file, or - for standard output; default: NAME-TYPE.gguf in the current folder");
+  command->add_option(
+      "--outtype", options->type,
+      "Type of the matrices: F32, F16, BF16 or Q8_0; default: F16, or F32 for an adapter");
   command->add_option("--base", options->base,
-                      "Of an adapter: the model that it was made for, as a folder with config.json "
-                      "or as a GGUF file");
+                      "For an adapter: its base model, a folder with config.json or a GGUF file");
   command->add_option("--scale", options->scale,
-                      "Of an adapter: a factor for all that it adds (1)");
-  command->add_option("--name", options->name, "general.name of the file; without it the folder's");
+                      "For an adapter: factor for its changes to the model (1)");
+  command->add_option("--name", options->name,
+                      "general.name in the file; default: the name of the folder");
   command->add_flag("--json", options->json, "Print one JSON object");
   command->add_flag("--progress-json", options->progress_json,
-                    "Write lines of JSON with the bytes done, notes, or the error, to standard "
-                    "error");
-  // For the server, which has files by other names: the new file goes to standard output.
+                    "Report progress, notes and errors as lines of JSON on standard error");
+  // The server uses --file, because its files have other names. The new file goes to standard
+  // output.
   command->add_option("--file", options->files, "NAME, a new line, and PATH")->group("");
   command->callback([options] { run(*options); });
 }

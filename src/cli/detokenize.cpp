@@ -1,4 +1,4 @@
-// billow detokenize: the text of token ids, from the command line or standard input.
+// billow detokenize: prints the text of token ids from the command line or standard input.
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
@@ -36,9 +36,8 @@ void add_detokenize(CLI::App& app) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("detokenize", "Print the text of token ids");
   command->add_option("--model,-m", options->model, "GGUF file")->required();
-  command->add_option("ids", options->ids,
-                      "Token ids; without any, they are read from standard input");
-  command->add_flag("--special", options->special, "Print control tokens as their texts");
+  command->add_option("ids", options->ids, "Token ids; default: read them from standard input");
+  command->add_flag("--special", options->special, "Print the texts of control tokens, too");
   command->callback([options] { run(*options); });
 }
 

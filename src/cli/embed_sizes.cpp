@@ -9,7 +9,7 @@ using engine::EmbedSettings;
 
 struct Row {
   const char* names;
-  const char* name;  // the long one
+  const char* name;  // the long option
   const char* help;
   std::optional<size_t> EmbedSettings::* setting;
   std::optional<uint64_t> scheduler::Environment::* variable;
@@ -17,22 +17,21 @@ struct Row {
 
 constexpr Row kRows[] = {
     {"-b,--n-batch", "--n-batch",
-     "Tokens of texts to embed that share a pass; 2048 if not given (BILLOW_N_BATCH)",
+     "Max tokens of texts that share a pass; default: 2048 (BILLOW_N_BATCH)",
      &EmbedSettings::n_batch, &scheduler::Environment::n_batch},
     {"--n-ubatch", "--n-ubatch",
-     "Tokens of the longest text to embed; as n_batch where that is given, else all that the model "
-     "takes (BILLOW_N_UBATCH)",
+     "Max tokens of a text; default: --n-batch if given, else the model's maximum "
+     "(BILLOW_N_UBATCH)",
      &EmbedSettings::n_ubatch, &scheduler::Environment::n_ubatch},
     {"--n-seq-max", "--n-seq-max",
-     "Texts that buffers of a pass are made for, which does not limit it (BILLOW_N_SEQ_MAX)",
+     "Number of texts that the buffers of a pass are allocated for; not a limit (BILLOW_N_SEQ_MAX)",
      &EmbedSettings::n_seq_max, &scheduler::Environment::n_seq_max},
     {"--context-size", "--context-size",
-     "Tokens of all passes in flight; the greater of four passes and the model's maximum if not "
-     "given (BILLOW_CONTEXT_SIZE)",
+     "Max tokens of all passes in flight; default: the larger of four passes and the model's "
+     "maximum (BILLOW_CONTEXT_SIZE)",
      &EmbedSettings::context_size, &scheduler::Environment::context_size},
     {"--max-batches", "--max-batches",
-     "Passes in flight, as far as --context-size has room for them; they share the cores "
-     "(BILLOW_MAX_BATCHES)",
+     "Max passes in flight, within --context-size; they share the cores (BILLOW_MAX_BATCHES)",
      &EmbedSettings::max_batches, &scheduler::Environment::max_batches},
 };
 
@@ -43,9 +42,9 @@ struct FaultRow {
 };
 
 constexpr FaultRow kFaults[] = {
-    {"--fail-embed-every", "Each n-th allocation of a pass over texts to embed fails",
+    {"--fail-embed-every", "Fail each n-th allocation of a pass over texts to embed",
      &engine::EmbedFaults::every},
-    {"--fail-embed-above", "Allocations fail for passes of more tokens than this",
+    {"--fail-embed-above", "Fail allocations of passes with more tokens than this",
      &engine::EmbedFaults::above_tokens},
 };
 constexpr const char* kAllowFaults = "--allow-faults";
@@ -75,7 +74,7 @@ std::vector<std::string> embed_size_arguments(const EmbedSettings& settings) {
 
 void declare_embed_faults(CLI::App& command, engine::EmbedFaults& faults) {
   CLI::Option* allow = command.add_flag(kAllowFaults)
-                           ->description("Take the options that make memory run short")
+                           ->description("Allow the options that make allocations fail")
                            ->group("Faults, for tests");
   for (const FaultRow& row : kFaults)
     command.add_option(row.name, faults.*row.fault, row.help)

@@ -1,5 +1,5 @@
-// The options and variables for passes over texts to embed, as `serve` and `runner` have them:
-// their sizes, and faults for tests.
+// Options and environment variables of `serve` and `runner` for passes over texts to embed: sizes
+// of passes, and faults for tests.
 #pragma once
 
 #include <optional>
@@ -16,15 +16,15 @@ class App;
 
 namespace billow::cli {
 
-// --n-batch (-b), --n-ubatch, --n-seq-max, --context-size and --max-batches.
+// Declares --n-batch (-b), --n-ubatch, --n-seq-max, --context-size and --max-batches.
 void declare_embed_sizes(CLI::App& command, engine::EmbedSettings& settings);
-// Those of the command, and of the environment where it has none.
+// Returns `settings`, with missing values from the environment.
 engine::EmbedSettings with_environment(engine::EmbedSettings settings,
                                        const scheduler::Environment& environment);
-// The options again, for a runner.
+// Returns command line arguments that pass the settings to a runner.
 std::vector<std::string> embed_size_arguments(const engine::EmbedSettings& settings);
 
-// --fail-embed-every and --fail-embed-above, both refused without --allow-faults.
+// Declares --fail-embed-every and --fail-embed-above. Both need --allow-faults.
 void declare_embed_faults(CLI::App& command, engine::EmbedFaults& faults);
 std::vector<std::string> embed_fault_arguments(const engine::EmbedFaults& faults);
 

@@ -36,7 +36,7 @@ uint64_t parse_budget(const std::string& text) {
   return bytes;
 }
 
-// FILE, or FILE:SCALE where there is no file of the whole name.
+// Parses FILE or FILE:SCALE. If a file with the whole text as its path exists, the text is FILE.
 engine::AdapterFile parse_adapter(const std::string& text) {
   const size_t colon = text.rfind(':');
   if (colon == std::string::npos || std::filesystem::exists(text)) return {text};
@@ -61,8 +61,7 @@ kernels::KvType kv_type_of(const std::string& name) {
 void ModelOptions::declare(CLI::App& command) {
   declare_without_context(command);
   command
-      .add_option("--max-context", max_context,
-                  "Tokens that a sequence may reach; 0: the model's maximum")
+      .add_option("--max-context", max_context, "Max tokens of a sequence; 0: the model's maximum")
       ->group(kGroup);
 }
 
@@ -70,34 +69,34 @@ void ModelOptions::declare_without_context(CLI::App& command) {
   command.add_option("-m,--model", model, "GGUF file of the model")->required()->group(kGroup);
   command
       .add_option("--adapter", adapters,
-                  "GGUF file of a LoRA adapter, whose changes are added to the model; "
-                  "FILE:SCALE adds so many times as much. Several are added together")
+                  "GGUF file of a LoRA adapter, whose changes are added to the model; FILE:SCALE "
+                  "multiplies the changes by SCALE. Repeatable")
       ->type_name("FILE[:SCALE]")
       ->allow_extra_args(false)
       ->group(kGroup);
   command
       .add_option("-t,--threads", n_threads,
-                  "Threads; 0: as many as there are physical cores to use")
+                  "Number of threads; 0: one for each usable physical core")
       ->check(CLI::Range(0, 1024))
       ->group(kGroup);
   command
       .add_option("--kv-type", kv_type,
-                  "How keys and values are kept: f16, 16 bits each, q8_0 in half the memory, or "
-                  "f32 to the last digit")
+                  "Format of keys and values: f16 (16 bits each), q8_0 (half the memory) or f32 "
+                  "(full precision)")
       ->check(CLI::IsMember({"f16", "q8_0", "f32"}))
       ->capture_default_str()
       ->group(kGroup);
   command
       .add_option("--draft-max", max_draft,
-                  "Tokens to guess at once from what was written before, at most; answers are the "
-                  "same, but come sooner where they repeat something. 0: guess none")
+                  "Max tokens to guess per pass from earlier text; answers stay the same, "
+                  "but repetitive answers come sooner. 0: do not guess")
       ->check(CLI::Range(size_t{0}, kMaxDraft))
       ->capture_default_str()
       ->group(kGroup);
   command
       .add_option("--memory", memory,
-                  "Most memory of all kinds together, like 2G, 512M, bytes or a share of what the "
-                  "process may use")
+                  "Max memory of all kinds together: 2G, 512M, a number of bytes, or a share of "
+                  "what the process may use")
       ->capture_default_str()
       ->group(kGroup);
   declare_packed_cache(command);
@@ -106,13 +105,13 @@ void ModelOptions::declare_without_context(CLI::App& command) {
 void ModelOptions::declare_packed_cache(CLI::App& command) {
   command
       .add_option("--packed-dir", packed_dir,
-                  "Keep the packed form of weights in this folder, so that the model loads quickly "
-                  "the next time; if not given, nothing is kept")
+                  "Store the packed form of weights in this folder, so that the model loads faster "
+                  "the next time; default: do not store it")
       ->group(kGroup);
   command
       .add_option("--packed-limit", packed_limit,
-                  "Max size of that folder: bytes, with K, M or G. The models that were not loaded "
-                  "for longest make way")
+                  "Max size of that folder: bytes, or with K, M or G. The least recently loaded "
+                  "models are evicted")
       ->capture_default_str()
       ->group(kGroup);
 }
@@ -121,8 +120,8 @@ void ModelOptions::declare_draft(CLI::App& command) {
   command
       .add_option(
           "--draft", draft,
-          "GGUF file of a draft model: a small one with the same vocabulary, which guesses "
-          "where the text itself holds nothing to guess from. Not loaded with --draft-max 0")
+          "GGUF file of a draft model: a small model with the same vocabulary, which guesses "
+          "tokens if the earlier text gives no guess. Not loaded with --draft-max 0")
       ->type_name("FILE")
       ->group(kGroup);
 }

@@ -1,4 +1,4 @@
-// The options that every command with an engine has: which model, how many threads, what memory.
+// Options that all commands with an engine share: model, threads, memory.
 #pragma once
 
 #include <string>
@@ -12,12 +12,12 @@ class App;
 
 namespace billow::cli {
 
-inline constexpr unsigned kLongestPassTime = 60'000;  // milliseconds, of --max-pass-time
-inline constexpr size_t kMaxDraft = 256;              // of --draft-max
+inline constexpr unsigned kLongestPassTime = 60'000;  // max of --max-pass-time, in ms
+inline constexpr size_t kMaxDraft = 256;              // max of --draft-max
 inline constexpr const char* kDefaultPackedLimit = "16G";
-inline constexpr const char* kDefaultMemory = "80%";  // as engines do unasked
+inline constexpr const char* kDefaultMemory = "80%";  // the engine's default, too
 
-// Of an option that is "f16", "q8_0" or "f32".
+// Parses "f16", "q8_0" or "f32".
 kernels::KvType kv_type_of(const std::string& name);
 
 struct ModelOptions {
@@ -26,19 +26,20 @@ struct ModelOptions {
   size_t max_context = 0;
   std::string kv_type = "f16";
   size_t max_draft = engine::kDefaultMaxDraft;
-  std::string memory = kDefaultMemory;  // as people write sizes
+  std::string memory = kDefaultMemory;  // a size like 2G, or a share like 80%
   std::vector<std::string> adapters;    // FILE or FILE:SCALE
-  std::string packed_dir;               // empty: packed weights are not kept on disk
+  std::string packed_dir;               // empty: packed weights are not stored on disk
   std::string packed_limit = kDefaultPackedLimit;
-  std::string draft;  // file of a draft model; empty: there is none
+  std::string draft;  // file of a draft model; empty: no draft model
 
   void declare(CLI::App& command);
-  // The same but --max-context, for a command that has an option of its own for it.
+  // Declares all options of declare() except --max-context, for commands with their own option for
+  // the context.
   void declare_without_context(CLI::App& command);
-  // --draft, for commands that write.
+  // Declares --draft, for commands that generate text.
   void declare_draft(CLI::App& command);
-  // Throws Error where --memory or --packed-limit is no size, or --adapter has no scale behind its
-  // colon.
+  // Returns the engine's options. Throws Error if --memory or --packed-limit is not a size, or if
+  // --adapter has no valid scale after its colon.
   engine::EngineOptions engine() const;
   engine::AdapterFiles adapter_files() const;
 

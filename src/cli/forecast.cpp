@@ -22,7 +22,7 @@ size_t checked(const char* option, int64_t value, int64_t min, int64_t max) {
 }
 
 context::OverflowPolicy wanted_policy(const PlanOptions& options) {
-  // To fill the context is to stop where it is full.
+  // kFillContext means: stop when the context is full.
   if (options.overflow_policy == "stop" || options.num_predict == context::kFillContext)
     return context::OverflowPolicy::kStop;
   return options.overflow_policy == "shift" ? context::OverflowPolicy::kShift
@@ -38,14 +38,14 @@ context::Ladder ladder_of(const std::vector<int64_t>& wanted, size_t top) {
 
 context::RunPlan plan_of(const context::ContextPlan& context_plan, size_t n_prompt,
                          int64_t num_predict) {
-  if (num_predict == 0) {  // the prompt alone
+  if (num_predict == 0) {  // only the prompt is evaluated
     context::RunPlan plan;
     plan.first_rung = context_plan.ladder.first(n_prompt);
     plan.rungs.push_back({plan.first_rung, 0});
     plan.n_held = n_prompt;
     return plan;
   }
-  // Beyond the second compaction all is as before.
+  // After the second compaction, everything repeats.
   const size_t enough = 3 * context_plan.ladder.top() + 2;
   const size_t n = num_predict < 0 ? enough : std::min(enough, static_cast<size_t>(num_predict));
   return context::plan_run(context_plan, n_prompt, n);
@@ -91,7 +91,7 @@ Forecast forecast(const PlanOptions& options, const engine::Description& model) 
   } else if (options.num_predict >= 0) {
     const auto n = static_cast<uint64_t>(options.num_predict);
     run.n_generated = n;
-    // Each gives room for as many tokens as it drops; the last token needs none.
+    // A compaction makes room for `drop` tokens. The last token needs no room.
     run.n_compactions =
         run.compaction ? (n - 1 - run.compaction->n_generated) / run.compaction->compaction.drop + 1
                        : 0;

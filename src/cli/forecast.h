@@ -1,5 +1,5 @@
-// What a request would be given, and what memory it would take: reckoned from options and a model's
-// header, no weight is read.
+// Computes which context a request would get and how much memory it would need. Uses only the
+// options and the model's header; reads no weights.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace billow::cli {
 
-// As given: forecast() and request_memory() say what is wrong with them.
+// The options as given; forecast() and request_memory() check them.
 struct PlanOptions {
   std::string model;
   int64_t n_prompt = 0;
@@ -35,14 +35,14 @@ struct PlanOptions {
   bool caps() const { return num_ctx > 0 && num_ctx_policy == "cap"; }
 };
 
-// How one request's context develops.
+// How the context of one request grows and is compacted.
 struct Forecast {
   context::Size size;
   context::ContextPlan context_plan;
-  context::RunPlan plan = {};  // whole, or as far as it takes to see what repeats
-  // The first one; the others are like it.
+  context::RunPlan plan = {};  // complete, or long enough to show what repeats
+  // The first compaction; later ones are the same.
   std::optional<context::ContextEvent> compaction = {};
-  // Absent where nothing but the model ends the answer.
+  // Both are absent if only the model ends the answer.
   std::optional<uint64_t> n_generated = {};
   std::optional<uint64_t> n_compactions = {};
 
@@ -55,16 +55,16 @@ struct Forecast {
 
 struct RungBytes {
   size_t rung = 0;
-  uint64_t one = 0;  // KV of one request
+  uint64_t one = 0;  // KV bytes of one request
 };
 
 struct RequestMemory {
-  uint64_t file = 0;
-  uint64_t mapped = 0;  // of the file, what is used beside packed weights
+  uint64_t file = 0;    // bytes, as all sizes here
+  uint64_t mapped = 0;  // part of the file that stays in use next to packed weights
   uint64_t packed = 0;
-  uint64_t kv_token = 0;         // KV of a token in all layers
-  uint64_t state = 0;            // recurrent states of a sequence, however long it is
-  uint64_t kv_window_token = 0;  // of it, in layers that drop it when their window has passed
+  uint64_t kv_token = 0;         // KV of one token in all layers
+  uint64_t state = 0;            // recurrent states of a sequence of any length
+  uint64_t kv_window_token = 0;  // part of kv_token in layers with a window
   std::vector<RungBytes> rungs;
   uint64_t scratch_start = 0;
   uint64_t scratch_max = 0;
@@ -79,11 +79,14 @@ struct RequestMemory {
   bool fits() const { return max() <= budget; }
 };
 
-// Throws Error naming the option that is out of range, or both numbers where a prompt does not fit.
+// Computes the course of a request. Throws Error if an option is out of range or the prompt does
+// not fit; the message names the option, or both sizes.
 Forecast forecast(const PlanOptions& options, const engine::Description& model);
-// How the model is described for these options. Throws Error naming the one that is out of range.
+// Returns the options for describe(). Throws Error if an option is out of range; the message names
+// it.
 engine::DescribeOptions describe_options(const PlanOptions& options);
-// `model` is what describe() says with those options.
+// Computes the memory of a request. REQUIRES: `model` is the result of describe() with
+// describe_options(options).
 RequestMemory request_memory(const PlanOptions& options, const engine::Description& model,
                              const Forecast& run);
 

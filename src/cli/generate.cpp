@@ -5,10 +5,12 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <iostream>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -17,6 +19,8 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/utf8.h"
+#include "cli/client/interrupt_watch.h"
+#include "cli/client/line_editor.h"
 #include "cli/command.h"
 #include "cli/console.h"
 #include "cli/generate_options.h"
@@ -101,7 +105,8 @@ void show(const engine::Engine& engine, const GenerateOptions& options, const An
   if (!options.quiet) std::fputs(summary_text(answer, engine.memory().kv_max).c_str(), stderr);
 }
 
-// What a prompt may have: half of the context, or what an answer of limited length leaves of it.
+// Returns the max tokens of a prompt: half of the context, or more if the longest answer leaves
+// more.
 size_t longest_prompt(const GenerateSettings& settings) {
   const int64_t n_answer = settings.answer.sequence.max_new_tokens;
   const size_t half = context::longest_anchor(settings.top_rung);
@@ -109,17 +114,17 @@ size_t longest_prompt(const GenerateSettings& settings) {
   return std::max(half, settings.top_rung - static_cast<size_t>(n_answer));
 }
 
-// What context::fitting_messages has to know of a message.
+// Estimates the tokens of a message for context::fitting_messages.
 context::ChatMessage estimate(const Prompter& prompter, const Json& message) {
-  constexpr size_t kTokensAround = 4;  // that a template writes around a message, about
+  constexpr size_t kTokensAround = 4;  // that a template adds to a message, approximately
   const std::string role = message["role"];
   const size_t n_tokens = kTokensAround + prompter.plain(message["content"]).size();
   if (role == "system") return {context::ChatRole::kSystem, n_tokens};
   return {role == "user" ? context::ChatRole::kQuestion : context::ChatRole::kAnswer, n_tokens};
 }
 
-// The conversation as a prompt of at most `limit` tokens. Its oldest messages are left out where
-// that is necessary.
+// Returns the conversation as a prompt of at most `limit` tokens. If necessary, removes the oldest
+// messages. Throws Error if the system message and the last message alone do not fit.
 std::vector<int32_t> fitting_prompt(const Prompter& prompter, Json& messages, size_t limit) {
   std::vector<int32_t> prompt = prompter.chat(messages);
   const size_t n_whole = prompt.size();
@@ -138,50 +143,61 @@ std::vector<int32_t> fitting_prompt(const Prompter& prompter, Json& messages, si
   prompt = prompter.chat(kept);
   if (!fitting.fits) {
     throw Error(ErrorCode::kTooLarge,
-                fmt::format("the system message and the last one have {} tokens, more than the {} "
-                            "that a prompt may have here; shorten them or allow a larger context",
+                fmt::format("the system message and the last message have {} tokens, but the "
+                            "prompt may have at most {}; shorten them or allow a larger context",
                             prompt.size(), limit));
   }
   log::warn(
-      fmt::format("the conversation has {} tokens, more than the {} that leave room for an answer; "
-                  "its oldest messages are left out ({} of {}), which leaves {} tokens",
+      fmt::format("the conversation has {} tokens, but at most {} leave room for an answer; its "
+                  "oldest messages are left out ({} of {}), which leaves {} tokens",
                   n_whole, limit, messages.size() - kept.size(), messages.size(), prompt.size()));
   messages = std::move(kept);
   return prompt;
 }
 
-// The signal that ended it, or 0. Ctrl-C ends an answer; at the prompt, the program.
+// Chats until the input ends. Returns the signal that ended the chat, or 0. Ctrl-C during an answer
+// ends the answer; on a terminal, it clears the line that is edited.
 int chat(engine::Engine& engine, const GenerateOptions& options, const GenerateSettings& settings) {
   const Prompter prompter(engine, options.raw, options.think);
   if (!prompter.has_template()) {
     throw Error(ErrorCode::kUnsupported,
                 options.model.model +
-                    ": has no chat template to chat with; use --prompt to let it continue a text");
+                    ": the model has no chat template; use --prompt to let it continue a text");
   }
-  const bool terminal = ::isatty(STDIN_FILENO) != 0;
+  const bool terminal = ::isatty(STDIN_FILENO) != 0 && ::isatty(STDOUT_FILENO) != 0;
+  const std::unique_ptr<LineEditor> editor =
+      terminal ? session_line_editor() : std::make_unique<PlainLineEditor>(std::cin);
   if (terminal) print_now("Write a message and press Enter. /clear starts over, /bye ends.\n");
   Json messages = conversation_start(options.system);
   int signal = 0;
-  for (std::string line; signal != SIGTERM;) {
-    if (terminal) print_now(">>> ");
-    if (!std::getline(std::cin, line) || line == "/bye") break;
+  while (signal != SIGTERM) {
+    const TypedLine typed = editor->read(false);
+    const std::string& line = typed.text;
+    if (typed.kind == TypedLine::Kind::kEnd || line == "/bye") break;
+    if (typed.kind == TypedLine::Kind::kInterrupt) {
+      if (line.empty()) print_now("Use Ctrl + d or /bye to exit.\n");
+      continue;
+    }
     if (line == "/clear") messages = conversation_start(options.system);
+    if (!line.empty()) editor->add_to_history(line);
     if (line.empty() || line == "/clear") continue;
     messages.push_back({{"role", "user"}, {"content", utf8::sanitized(line)}});
     const std::vector<int32_t> prompt =
         fitting_prompt(prompter, messages, longest_prompt(settings));
     Console console({.progress = !options.quiet});
+    std::optional<InterruptWatch> watch;
+    if (terminal) watch.emplace([] { Interrupt::record(SIGINT); });
     const Answer answer = write_answer(engine, prompt, settings.answer, console, nullptr);
+    watch.reset();
     if (!answer.error.empty()) log::warn(answer.error);
     signal = answer.signal;
     messages.push_back({{"role", "assistant"}, {"content", answer.text}});
     print_now("\n\n");
   }
-  if (terminal) print_now("\n");
   return signal == SIGTERM ? signal : 0;
 }
 
-// The signal that ended it, or 0.
+// Runs the command. Returns the signal that ended it, or 0.
 int run(const GenerateOptions& options) {
   if (options.quiet) log::hide_info();
   const auto start = std::chrono::steady_clock::now();

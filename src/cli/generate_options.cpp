@@ -17,7 +17,7 @@ namespace {
   throw Error(ErrorCode::kInvalidInput, message);
 }
 
-// What a GGUF file may recommend, and the flag that overrides it.
+// A value that a GGUF file may recommend, and the flag that overrides it.
 struct RecommendedNumber {
   const char* key;
   const char* flag;
@@ -54,11 +54,11 @@ void GenerateOptions::declare(CLI::App& command) {
   declare_answer(command);
   constraint.declare(command);
   declare_context(command);
-  sampling.sampling.seed = 123;  // so that a run can be repeated
+  sampling.sampling.seed = 123;  // fixed: runs can be repeated
   command
       .add_option("--sampling-mode", sampling_mode,
-                  "auto: as the options below say, and where they are left out as the GGUF file "
-                  "recommends; greedy: always the best token")
+                  "auto: use the options below; for options that are not given, use the GGUF "
+                  "file's recommendations. greedy: always choose the best token")
       ->check(CLI::IsMember({"auto", "greedy"}))
       ->capture_default_str()
       ->group("Sampling");
@@ -68,12 +68,11 @@ void GenerateOptions::declare(CLI::App& command) {
 
 void GenerateOptions::declare_prompt(CLI::App& command) {
   const char* group = "Prompt";
-  auto* text =
-      command
-          .add_option("-p,--prompt", prompt,
-                      "What to answer; without it and --chat: standard input, or, where that is a "
-                      "terminal or empty, a task: a game in Python")
-          ->group(group);
+  auto* text = command
+                   .add_option("-p,--prompt", prompt,
+                               "The prompt. Without --prompt and --chat: standard input; if that "
+                               "is a terminal or empty, a sample task (a game in Python)")
+                   ->group(group);
   command.add_flag("--chat", chat, "Chat: each line of standard input is a message")
       ->excludes(text)
       ->group(group);
@@ -82,7 +81,7 @@ void GenerateOptions::declare_prompt(CLI::App& command) {
       ->group(group);
   command
       .add_flag("--think,!--no-think", think,
-                "Let models that can think do so before they answer; --no-think: the default")
+                "Let the model think before it answers, if it can; --no-think is the default")
       ->group(group);
 }
 
@@ -99,7 +98,7 @@ void GenerateOptions::declare_answer(CLI::App& command) {
                   "Max seconds for prompt and answer; overrides --max-tokens")
       ->group(group);
   command.add_option("--stop", stop, "Text that ends the answer; may be repeated")->group(group);
-  command.add_flag("--ignore-eos", ignore_eos, "Go on when the model ends its answer")
+  command.add_flag("--ignore-eos", ignore_eos, "Continue when the model ends its answer")
       ->group(group);
 }
 
@@ -107,14 +106,13 @@ void GenerateOptions::declare_context(CLI::App& command) {
   const char* group = "Context";
   command
       .add_option("--max-context-size,--max-context", max_context_size,
-                  "Tokens that the context may grow to; the default is lowered to the model's "
-                  "maximum")
+                  "Max tokens of the context; the default is lowered to the model's maximum")
       ->capture_default_str()
       ->group(group);
   command
-      .add_option("--context-sizes", context_sizes,
-                  "Sizes that the context grows through, like 512,1024,4096; without it 512, "
-                  "doubling")
+      .add_option(
+          "--context-sizes", context_sizes,
+          "Sizes that the context grows through, like 512,1024,4096; default: 512, then doubling")
       ->delimiter(',')
       ->allow_extra_args(false)
       ->group(group);
@@ -127,10 +125,12 @@ void GenerateOptions::declare_context(CLI::App& command) {
       ->group(group);
   command
       .add_option("--overflow-reserve-batches", overflow_reserve_batches,
-                  "Batches of recent tokens to keep then")
+                  "Batches of recent tokens to keep when the context is full")
       ->capture_default_str()
       ->group(group);
-  command.add_option("--overflow-batch", overflow_batch, "Tokens of such a batch")
+  command
+      .add_option("--overflow-batch", overflow_batch,
+                  "Tokens per batch of --overflow-reserve-batches")
       ->capture_default_str()
       ->group(group);
 }
@@ -139,8 +139,8 @@ void GenerateOptions::declare_output(CLI::App& command) {
   const char* group = "Output";
   command
       .add_flag("--live-events,!--no-live-events", live_events,
-                "Show on standard error when the context grows or is compacted; the default, but "
-                "with --quiet or --json")
+                "Show on standard error when the context grows or is compacted; the default, "
+                "except with --quiet or --json")
       ->group(group);
   command.add_flag("--quiet", quiet, "No progress line, no summary, no log lines below warnings")
       ->group(group);
@@ -149,11 +149,11 @@ void GenerateOptions::declare_output(CLI::App& command) {
                 "Print one JSON object: the answer, counts, durations in nanoseconds, events and "
                 "the summary")
       ->group(group);
-  command.add_flag("--tokens", tokens, "With --json: the ids of the answer's tokens, too")
+  command.add_flag("--tokens", tokens, "With --json: include the ids of the answer's tokens")
       ->group(group);
   command
       .add_option("--trace", trace,
-                  "CSV file to make, with time, context and memory for each token of the answer")
+                  "Write a CSV file with time, context and memory for each token of the answer")
       ->excludes(command.get_option("--chat"))
       ->group(group);
 }
@@ -174,7 +174,7 @@ GenerateSettings GenerateOptions::settings(const gguf::File& file) const {
   out.answer.live_events = given("--live-events") ? live_events : !quiet && !json;
   out.engine = model.engine();
   out.engine.max_context = context_for(file);
-  // A conversation is its own next prompt.
+  // The next prompt of a chat begins with the whole conversation, so all of its KV stays cached.
   if (chat) out.engine.max_cached = std::numeric_limits<uint64_t>::max();
 
   engine::SequenceOptions& sequence = out.answer.sequence;
@@ -191,7 +191,7 @@ GenerateSettings GenerateOptions::settings(const gguf::File& file) const {
   return out;
 }
 
-// Time alone ends an answer where it has a limit.
+// With a time limit, the number of tokens has no limit.
 int64_t GenerateOptions::token_limit() const {
   return given("--max-time") ? context::kUnlimited : max_tokens;
 }
@@ -209,7 +209,7 @@ size_t GenerateOptions::context_for(const gguf::File& file) const {
   const auto wanted = static_cast<size_t>(max_context_size);
   const std::string architecture(file.require_string("general.architecture"));
   const auto max = file.get_uint(architecture + ".context_length");
-  if (!max || *max == 0) return wanted;  // loading tells what is wrong with the model
+  if (!max || *max == 0) return wanted;  // loading reports the error
   if (wanted > *max && given("--max-context-size")) {
     refuse(
         fmt::format("--max-context-size {} is above the maximum context of {}, {} tokens; give "
@@ -233,7 +233,7 @@ context::OverflowPolicy GenerateOptions::policy() const {
   if (token_limit() == context::kFillContext) {
     if (given("--overflow-policy") && overflow_policy != "stop") {
       refuse("--max-tokens -2 stops when the context is full, --overflow-policy " +
-             overflow_policy + " goes on then; leave one of them out");
+             overflow_policy + " continues then; leave one of them out");
     }
     return context::OverflowPolicy::kStop;
   }
@@ -251,7 +251,7 @@ context::CompactionOptions GenerateOptions::compaction_within(size_t top_rung) c
     refuse(fmt::format("--overflow-batch is {}, but must be at least 1", overflow_batch));
   const auto reserve = static_cast<size_t>(overflow_reserve_batches);
   const auto batch = static_cast<size_t>(overflow_batch);
-  // The defaults fit any context: a compaction keeps less where it must.
+  // The defaults fit any context, because a compaction keeps less if necessary.
   const bool chosen = given("--overflow-reserve-batches") || given("--overflow-batch");
   if (chosen && reserve > 0 && batch >= (top_rung + reserve - 1) / reserve) {
     refuse(
@@ -264,7 +264,7 @@ context::CompactionOptions GenerateOptions::compaction_within(size_t top_rung) c
 
 engine::SamplingOptions GenerateOptions::sampling_for(const gguf::File& file) const {
   SamplingFlags flags = sampling;
-  (void)flags.checked();  // before what the file recommends: an error names a flag or the file
+  (void)flags.checked();  // first the flags alone, so that an error names the flag or the file
   if (sampling_mode == "auto") take_recommendations(file, flags.sampling);
   engine::SamplingOptions options = flags.checked();
   if (sampling_mode == "greedy") options.temperature = 0.0f;
@@ -282,15 +282,15 @@ void GenerateOptions::take_recommendations(const gguf::File& file,
     if (!value || given(count.flag)) continue;
     using Limits = std::numeric_limits<int32_t>;
     if (!(*value >= Limits::min() && *value <= Limits::max())) {
-      refuse(fmt::format("{}: {} is {}, which is no count; give {} instead", file.path(), count.key,
-                         *value, count.flag));
+      refuse(fmt::format("{}: {} is {}, which is out of range; give {} instead", file.path(),
+                         count.key, *value, count.flag));
     }
     options.*count.field = static_cast<int32_t>(*value);
   }
   try {
     options.validate();
   } catch (const Error& error) {
-    refuse(file.path() + ": among the general.sampling values that it recommends, " + error.what() +
+    refuse(file.path() + ": a recommended general.sampling value is invalid: " + error.what() +
            "; give that option yourself");
   }
 }

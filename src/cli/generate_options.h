@@ -1,4 +1,4 @@
-// The options of `billow generate`, and what they come to for a model.
+// Options of `billow generate`, and the settings that follow from them for a model.
 #pragma once
 
 #include <cstdint>
@@ -47,8 +47,8 @@ struct GenerateOptions {
 
   void declare(CLI::App& command);
 
-  // Checks everything that can be known before the model of `file` is loaded. Throws Error naming
-  // the option that is impossible.
+  // Returns the settings for the model of `file`. Checks all that can be checked before the model
+  // is loaded. Throws Error if an option is invalid; the message names it.
   GenerateSettings settings(const gguf::File& file) const;
 
  private:

@@ -1,4 +1,5 @@
-// billow imatrix: how large the inputs of a model's products are, for billow quantize.
+// billow imatrix: measures how large the inputs of a model's matrix products are, for billow
+// quantize.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -64,9 +65,9 @@ void add_imatrix(CLI::App& app) {
   auto options = std::make_shared<ImatrixOptions>();
   options->model.declare(*command);
   command->add_option("-f,--file", options->file, "The text")->required();
-  command->add_option("-o,--output", options->out, "The file to make")->required();
+  command->add_option("-o,--output", options->out, "The new file")->required();
   command->add_option("--chunks", options->importance.n_chunks,
-                      "Read so many chunks of 512 tokens; 0 reads the whole text");
+                      "Number of chunks of 512 tokens to read; 0: the whole text");
   command->add_flag("--process-output", options->importance.output_weights,
                     "Measure output.weight, too");
   command->add_option("--output-format", options->format, "gguf, or dat for older programs")

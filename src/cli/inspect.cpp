@@ -1,4 +1,4 @@
-// billow inspect FILE: what is in a GGUF file, for people or, with --json, for programs.
+// billow inspect FILE: shows the contents of a GGUF file, for people or, with --json, for programs.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -25,9 +25,9 @@
 namespace billow::cli {
 namespace {
 
-constexpr size_t kShownElements = 8;    // of an array, without --full
-constexpr size_t kShownBytes = 72;      // of a string, in text and without --full
-constexpr size_t kShownItemBytes = 24;  // of a string in an array, likewise
+constexpr size_t kShownElements = 8;    // elements of an array that are shown without --full
+constexpr size_t kShownBytes = 72;      // bytes of a string that are shown in text without --full
+constexpr size_t kShownItemBytes = 24;  // bytes of a string in an array, in text without --full
 constexpr size_t kMaxColumn = 48;       // a longer key or name pushes its line to the right
 
 struct Options {
@@ -36,7 +36,7 @@ struct Options {
   bool full = false;
 };
 
-// What the tensors of one type take together.
+// Totals of the tensors of one type.
 struct Total {
   uint64_t n_tensors = 0;
   uint64_t n_elements = 0;
@@ -66,7 +66,8 @@ std::string human_count(uint64_t n) {
   return fmt::format("{:.1f}{}", size, kUnits[unit]);
 }
 
-// The number that is shortest in print and is `value` again as a float: 1e-05, not 9.99999974e-06.
+// Returns the number with the shortest decimal form that is the same float: 1e-05, not
+// 9.99999974e-06.
 double shortest_as_float(double value) {
   if (!std::isfinite(value)) return value;
   char text[64];
@@ -81,8 +82,8 @@ gguf::Value element(const gguf::Array& array, uint64_t i) {
   return gguf::decode_scalar(array.element_type, array.bytes.data() + i * n_bytes);
 }
 
-// ---- For programs. JSON knows neither bytes that are not UTF-8 (they become U+FFFD) nor infinite
-// numbers (null).
+// ---- For programs. JSON has no invalid UTF-8 (it becomes U+FFFD) and no infinite numbers (they
+// become null).
 
 Json array_json(const gguf::Array& array, bool full);
 
@@ -175,7 +176,7 @@ Json report_json(const gguf::File& file, bool full) {
 
 // ---- For people.
 
-// In quotes, on one line; cut after `max_bytes` unless that is 0.
+// Returns the text in quotes on one line, cut after `max_bytes`; 0: not cut.
 std::string quoted(std::string_view text, size_t max_bytes) {
   const bool cut = max_bytes != 0 && text.size() > max_bytes;
   const std::string_view shown =
@@ -221,10 +222,10 @@ std::string value_text(const gguf::Value& value, bool full) {
   return scalar_text(value, full ? 0 : kShownBytes);
 }
 
-// A table: columns as wide as their widest cell, those of `right` aligned to the right, two spaces
-// between.
+// A table. Columns are as wide as their widest cell (at most kMaxColumn), with two spaces between
+// them.
 struct Table {
-  std::string right;  // one letter a column: 'r' right, 'l' left
+  std::string right;  // alignment, one letter per column: 'r' right, 'l' left
   std::vector<std::vector<std::string>> rows;
 
   std::string text() const {
@@ -247,7 +248,7 @@ struct Table {
   }
 };
 
-// A name as one cell: valid UTF-8, no control characters, without quotes when it needs none.
+// Returns a name as one cell: valid UTF-8, no control characters, quotes only if needed.
 std::string name_text(std::string_view name) {
   const std::string text = quoted(name, 0);
   return text.size() == name.size() + 2 ? std::string(name) : text;
@@ -261,7 +262,7 @@ std::string names_text(const std::vector<std::string>& names, bool full) {
   return n < names.size() ? text + ", ... (--full shows all)" : text;
 }
 
-// What the file needs that Billow lacks; empty: nothing.
+// Returns what the file needs and Billow lacks; empty: nothing.
 std::string needs_text(const FileNeeds& needs, bool full) {
   if (needs.none()) return {};
   Table table{"ll", {}};
@@ -277,7 +278,7 @@ std::string needs_text(const FileNeeds& needs, bool full) {
     table.rows.push_back({"vocabulary", visible_text(needs.vocabulary)});
   for (size_t i = 0; i < needs.ways.size(); ++i)
     table.rows.push_back({i == 0 ? "way" : "or", needs.ways[i]});
-  return "\nwhat Billow lacks for it\n" + table.text();
+  return "\nwhat Billow lacks for this file\n" + table.text();
 }
 
 std::string summary_text(const gguf::File& file, const Total& all, const FileNeeds& needs) {
@@ -359,9 +360,10 @@ void run(const Options& options) {
 void add_inspect(CLI::App& app) {
   CLI::App* command = app.add_subcommand("inspect", "Show what is in a GGUF file");
   const auto options = std::make_shared<Options>();
-  command->add_option("FILE", options->path, "the file; of a split model, the first")->required();
-  command->add_flag("--json", options->json, "print one JSON object");
-  command->add_flag("--full", options->full, "print arrays and strings whole");
+  command->add_option("FILE", options->path, "The file; for a split model, the first file")
+      ->required();
+  command->add_flag("--json", options->json, "Print one JSON object");
+  command->add_flag("--full", options->full, "Print arrays and strings in full");
   command->callback([options] { run(*options); });
 }
 

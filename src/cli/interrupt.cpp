@@ -3,7 +3,7 @@
 namespace billow::cli {
 namespace {
 
-// The one mutable global: a signal handler reaches nothing else.
+// The only mutable global variable. A signal handler can access nothing else.
 volatile std::sig_atomic_t g_signal = 0;
 
 void note(int signal) {
@@ -17,7 +17,7 @@ void catch_signal(int signal, struct sigaction& before) {
   if (before.sa_handler == SIG_IGN) return;
   struct sigaction action{};
   action.sa_handler = note;
-  action.sa_flags = SA_RESTART;  // text on its way to the output is not cut off
+  action.sa_flags = SA_RESTART;  // interrupted writes continue, so no output is lost
   sigaction(signal, &action, nullptr);
 }
 
@@ -35,5 +35,7 @@ Interrupt::~Interrupt() {
 }
 
 int Interrupt::signal() const noexcept { return g_signal; }
+
+void Interrupt::record(int signal) noexcept { g_signal = signal; }
 
 }  // namespace billow::cli

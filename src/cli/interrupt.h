@@ -1,5 +1,6 @@
-// Ctrl-C and SIGTERM while an answer is written: the first is noted, so that the answer can end in
-// order; a second one ends the program at once. One Interrupt at a time; for the main thread.
+// Handles Ctrl-C and SIGTERM while a command works. The first signal is recorded, so that the
+// command can end cleanly. A second signal ends the program immediately. Only one Interrupt may
+// exist at a time. Use it from the main thread.
 #pragma once
 
 #include <csignal>
@@ -8,22 +9,24 @@ namespace billow::cli {
 
 class Interrupt {
  public:
-  // From here on signals are noted. A signal that the program was started to ignore stays ignored.
+  // Starts to record signals. A signal that was ignored at startup stays ignored.
   Interrupt();
-  // The signals do again what they did before.
+  // Restores the previous signal handlers.
   ~Interrupt();
   Interrupt(const Interrupt&) = delete;
   Interrupt& operator=(const Interrupt&) = delete;
 
-  // The signal that has come, or 0.
+  // Returns the recorded signal, or 0.
   int signal() const noexcept;
+  // Records a signal, for example for a key that is not turned into a signal. Any thread.
+  static void record(int signal) noexcept;
 
  private:
   struct sigaction on_interrupt_{};
   struct sigaction on_terminate_{};
 };
 
-// What a program that a signal has ended exits with.
+// Exit status of a program that a signal has ended.
 inline constexpr int exit_status_of(int signal) { return 128 + signal; }
 
 }  // namespace billow::cli

@@ -1,4 +1,4 @@
-// billow logits: what a model makes of tokens, position by position.
+// billow logits: shows or writes a model's logits at every position.
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -36,7 +36,7 @@ using tokenizer::TokenId;
 using tokenizer::Tokenizer;
 
 constexpr const char* kStandardOutput = "-";
-constexpr size_t kShownTokens = 5;  // of each position
+constexpr size_t kShownTokens = 5;  // best tokens per position
 
 struct LogitsOptions {
   ModelOptions model;
@@ -48,7 +48,7 @@ struct LogitsOptions {
   bool json = false;
 };
 
-// Gets the logits of each position, one after the other.
+// Receives the logits of each position, in order.
 using EachRow = std::function<void(size_t position, std::span<const float> logits)>;
 
 std::vector<TokenId> read_tokens(const LogitsOptions& options, const Tokenizer& tokenizer) {
@@ -66,7 +66,7 @@ std::vector<TokenId> read_tokens(const LogitsOptions& options, const Tokenizer& 
   return ids;
 }
 
-// A device or a pipe would be replaced by the array.
+// Throws Error if `path` is not a regular file: the array would replace a device or a pipe.
 void check_out(const std::string& path) {
   struct stat status{};
   if (::stat(path.c_str(), &status) != 0 || S_ISREG(status.st_mode)) return;
@@ -76,14 +76,14 @@ void check_out(const std::string& path) {
                                                 "or - for standard output"));
 }
 
-// All rows, unless Ctrl-C comes in between.
+// Evaluates all rows. After Ctrl-C, throws CLI::RuntimeError.
 void evaluate(engine::Engine& engine, std::span<const TokenId> tokens, const Interrupt& interrupt,
               const EachRow& each) {
   const auto check = [&] {
     if (const int signal = interrupt.signal(); signal != 0)
       throw CLI::RuntimeError(exit_status_of(signal));
   };
-  check();  // one that came while the model was loaded
+  check();  // a signal may have come while the model was loaded
   engine.evaluate(tokens, 0, [&](size_t position, std::span<const float> logits) {
     check();
     each(position, logits);
@@ -109,7 +109,7 @@ void write_array(engine::Engine& engine, std::span<const TokenId> tokens,
   rows.flush();
 }
 
-// The best tokens, best first; of equal ones the first. What is no number comes last.
+// Returns the best tokens, best first. Of equal tokens, the lower id comes first. NaN comes last.
 std::vector<TokenId> best_tokens(std::span<const float> logits) {
   const auto key = [&](TokenId id) {
     const float logit = logits[static_cast<size_t>(id)];
@@ -125,7 +125,7 @@ std::vector<TokenId> best_tokens(std::span<const float> logits) {
   return ids;
 }
 
-// A line of the summary: "3  20 "the"  17 " cat" 12.3456  ...".
+// Returns a line of the output, like "3  20 "the"  17 " cat" 12.3456  ...".
 std::string row_text(const Tokenizer& tokenizer, std::span<const TokenId> tokens, size_t position,
                      std::span<const float> logits) {
   const auto piece = [&](TokenId id) {
@@ -156,7 +156,7 @@ Json row_json(const Tokenizer& tokenizer, TokenId token, size_t position,
           {"top", std::move(top)}};
 }
 
-// Rows of the embedding beyond the vocabulary are padding, and not shown.
+// Returns the logits of the vocabulary. Rows of the embedding after the vocabulary are padding.
 std::span<const float> of_vocabulary(const Tokenizer& tokenizer, std::span<const float> logits) {
   return logits.first(std::min(logits.size(), static_cast<size_t>(tokenizer.n_tokens())));
 }
@@ -164,9 +164,9 @@ std::span<const float> of_vocabulary(const Tokenizer& tokenizer, std::span<const
 void show(engine::Engine& engine, std::span<const TokenId> tokens, const Interrupt& interrupt,
           bool json) {
   const Tokenizer& tokenizer = engine.tokenizer();
-  std::string begin =
-      fmt::format("{} positions x {} logits; of each position: its token, and the {} best next\n",
-                  tokens.size(), engine.model().n_vocab, kShownTokens);
+  std::string begin = fmt::format(
+      "{} positions x {} logits; for each position: its token, and the {} best next tokens\n",
+      tokens.size(), engine.model().n_vocab, kShownTokens);
   std::string between;
   std::string end;
   if (json) {
@@ -184,14 +184,16 @@ void show(engine::Engine& engine, std::span<const TokenId> tokens, const Interru
   print(end);
 }
 
-// The file with weights as floats, which the engine has in memory a second time.
+// Returns the file with its weights as floats. Needs the memory twice, because the engine copies
+// them.
 std::vector<std::byte> decoded(const gguf::File& file) {
   const uint64_t needed = 2 * convert::float_weight_bytes(file);
-  const uint64_t there = cpu::usable_memory();
-  if (needed > there) {
-    throw Error(ErrorCode::kOutOfMemory,
-                file.path() + ": --exact needs " + format_byte_size(needed) + " of memory, and " +
-                    format_byte_size(there) + " can be used; leave --exact out");
+  const uint64_t usable = cpu::usable_memory();
+  if (needed > usable) {
+    throw Error(ErrorCode::kOutOfMemory, file.path() + ": --exact needs " +
+                                             format_byte_size(needed) + " of memory, but only " +
+                                             format_byte_size(usable) +
+                                             " can be used; leave out --exact");
   }
   return convert::with_float_weights(file).to_bytes();
 }
@@ -241,18 +243,17 @@ void add_logits(CLI::App& app) {
   CLI::App* command =
       app.add_subcommand("logits", "Show or write a model's logits at every position");
   auto options = std::make_shared<LogitsOptions>();
-  options->model.kv_type = "f32";  // logits to compare with those of other programs
+  options->model.kv_type = "f32";  // to compare logits with those of other programs
   options->model.declare(*command);
   CLI::Option_group* input = command->add_option_group("Input", "one of them");
   input->require_option(1);
   input->add_option("--tokens", options->tokens, "Token ids, like 1,5,9");
   input->add_option(
       "--text", options->text,
-      "A text; BOS goes before it where the model wants one, and control tokens in it "
-      "are tokens");
+      "A text. BOS is added if the model expects it; control tokens in the text become tokens");
   command
       ->add_option("-b,--batch", options->n_batch,
-                   "Positions of a pass at most; results are the same with any")
+                   "Max positions per pass; does not change the results")
       ->check(CLI::Range(1, 65536))
       ->capture_default_str();
   command->add_option(
@@ -260,8 +261,8 @@ void add_logits(CLI::App& app) {
       "Write all logits to this file, a .npy array of float32 [positions][vocabulary]; "
       "-: to standard output");
   command->add_flag("--exact", options->exact,
-                    "Decode quantised weights to floats first, 8 bytes of memory a weight: without "
-                    "it activations are rounded to 8 bits, as in a server");
+                    "Decode quantised weights to floats first; needs 8 bytes of memory per weight. "
+                    "Without --exact, activations are rounded to 8 bits, as in a server");
   command->add_flag("--json", options->json, "Print one JSON object");
   command->callback([options] {
     if (options->json && options->out == kStandardOutput)

@@ -21,19 +21,19 @@ namespace {
 
 constexpr const char* kArchitectureKey = "general.architecture";
 
-// Empty where the key is absent or no text.
+// Returns the text of a key; empty if the key is absent or its value is not a text.
 std::string text_of(const gguf::File& file, std::string_view key) {
   const gguf::Value* value = file.find(key);
   return value == nullptr ? "" : std::string(gguf::as_string(*value).value_or(""));
 }
 
-// What an Error says, without the path at its beginning.
+// Removes the path from the beginning of an error message.
 std::string without_path(const std::string& message, const std::string& path) {
   const std::string prefix = path + ": ";
   return message.starts_with(prefix) ? message.substr(prefix.size()) : message;
 }
 
-// Why `load` fails; empty: it does not.
+// Returns why `load` fails; empty: it succeeds.
 template <class Load>
 std::string refusal_of(const gguf::File& file, const Load& load) {
   try {
@@ -44,7 +44,7 @@ std::string refusal_of(const gguf::File& file, const Load& load) {
   return {};
 }
 
-// Watches which tensors a loader finds.
+// Records which tensors a loader looks up.
 struct Watch {
   explicit Watch(const gguf::File& file_) : file(file_), found(file.tensors().size()) {
     file.watch_lookups(&found);
@@ -83,7 +83,7 @@ std::vector<TensorGroup> unsupported_formats(const gguf::File& file) {
   return all;
 }
 
-// "blk.12.ffn_up.weight" is 12 and "ffn_up.weight".
+// Splits "blk.12.ffn_up.weight" into 12 and "ffn_up.weight".
 std::optional<std::pair<uint64_t, std::string_view>> block_of(std::string_view name) {
   constexpr std::string_view kPrefix = "blk.";
   if (!name.starts_with(kPrefix)) return std::nullopt;
@@ -95,14 +95,15 @@ std::optional<std::pair<uint64_t, std::string_view>> block_of(std::string_view n
 }
 
 std::vector<std::string> missing_tensors(const gguf::File& file, const std::string& architecture) {
-  constexpr uint64_t kMaxBlocks = 4096;  // far beyond any model
+  constexpr uint64_t kMaxBlocks = 4096;  // far more than any model has
   constexpr std::array kOfAllModels = {"token_embd.weight", "output_norm.weight"};
   std::vector<std::string> missing;
   for (const char* name : kOfAllModels)
     if (!arch::is_encoder(file) && file.find_tensor(name) == nullptr) missing.emplace_back(name);
   const gguf::Value* value = file.find(architecture + ".block_count");
   const uint64_t n_blocks = value == nullptr ? 0 : gguf::as_uint(*value).value_or(0);
-  std::map<std::string_view, std::set<uint64_t>> blocks_with;  // by what stands behind the number
+  // The key is the name after the block number.
+  std::map<std::string_view, std::set<uint64_t>> blocks_with;
   for (const gguf::TensorInfo& tensor : file.tensors())
     if (const auto place = block_of(tensor.name)) blocks_with[place->second].insert(place->first);
   for (uint64_t block = 0; block < std::min(n_blocks, kMaxBlocks); ++block) {
@@ -113,23 +114,23 @@ std::vector<std::string> missing_tensors(const gguf::File& file, const std::stri
   return missing;
 }
 
-// Files that are no language model of their own, and what they are for. The names are those that
-// their converters write.
+// Files that are not language models, and how to use them. The values are the ones that their
+// converters write.
 struct OtherKind {
   std::string_view key;
   std::string_view value;
   std::string_view way;
 };
 constexpr std::string_view kPictures =
-    "it makes pictures or films: stable-diffusion.cpp and ComfyUI-GGUF run such models";
+    "it generates pictures or films: stable-diffusion.cpp and ComfyUI-GGUF run such models";
 constexpr std::string_view kProjector =
-    "it is the part of a model that sees or hears; llama.cpp takes it beside the model: "
+    "it is the part of a model that sees or hears; llama.cpp loads it together with the model: "
     "llama-server --model MODEL --mmproj FILE";
 constexpr std::array kOtherKinds = std::to_array<OtherKind>({
     {"general.type", "mmproj", kProjector},
     {kArchitectureKey, "clip", kProjector},
     {"general.type", "adapter",
-     "it is an adapter (LoRA) for another model; llama.cpp takes it beside the model: "
+     "it is an adapter (LoRA) for another model; llama.cpp loads it together with the model: "
      "llama-server --model MODEL --lora FILE"},
     {"general.type", "imatrix",
      "it is an importance matrix; llama.cpp quantises with it: "
@@ -151,13 +152,13 @@ constexpr std::array kOtherKinds = std::to_array<OtherKind>({
 std::vector<std::string> ways_of(const gguf::File& file, const FileNeeds& needs) {
   for (const OtherKind& kind : kOtherKinds)
     if (text_of(file, kind.key) == kind.value) return {std::string(kind.way)};
-  if (file.tensors().empty()) return {"it holds a vocabulary and no weights: fetch the model"};
+  if (file.tensors().empty()) return {"it has a vocabulary but no weights: fetch the model"};
   if (!needs.missing.empty())
-    return {"it lacks tensors, so no program runs it: fetch it again, or convert it again"};
+    return {"tensors are missing, so no program can run it: fetch it again, or convert it again"};
   std::vector<std::string> ways;
   if (needs.knows_architecture && !needs.unsupported.empty()) {
     ways.emplace_back(
-        "llama.cpp brings the weights into a format that Billow knows, in a larger file: "
+        "llama.cpp can convert the weights to a format that Billow supports, in a larger file: "
         "llama-quantize --allow-requantize FILE NEW.gguf Q8_0");
   }
   ways.emplace_back("llama.cpp may run it: llama-server --model FILE");

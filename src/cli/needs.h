@@ -1,5 +1,5 @@
-// What a model's file needs that Billow lacks, and what runs the file all the same. Pure but for
-// reading the file; one thread alone may read the file meanwhile.
+// Finds what a model file needs that Billow lacks, and which other programs run the file. No state
+// except the file. No other thread may read the file at the same time.
 #pragma once
 
 #include <string>
@@ -9,30 +9,30 @@
 
 namespace billow::cli {
 
-// Tensors of one weight format.
+// The tensors of one weight format.
 struct TensorGroup {
   std::string type;
-  std::vector<std::string> names;  // in the order of the file
+  std::vector<std::string> names;  // in file order
 };
 
 struct FileNeeds {
-  bool runs = false;                     // it can be loaded, memory permitting
-  std::string reason;                    // why not, as loading says it, without the path
-  std::string architecture;              // of the file; empty: the file does not say
-  bool knows_architecture = false;       // whether Billow has it
-  std::vector<TensorGroup> unsupported;  // weight formats that Billow does not compute with
-  std::vector<std::string> unread;       // of a file that runs: tensors that the model does not use
-  // Where a tensor is missing: those that all models have, and those that other blocks of this one
-  // have.
+  bool runs = false;                     // the model can be loaded if memory suffices
+  std::string reason;                    // the error of loading, without the path
+  std::string architecture;              // empty: the file does not name it
+  bool knows_architecture = false;       // whether Billow supports the architecture
+  std::vector<TensorGroup> unsupported;  // weight formats that Billow does not support
+  std::vector<std::string> unread;       // if runs: tensors that the model does not use
+  // If a tensor is missing: missing tensors among those that all models have, and among those that
+  // other blocks of this model have.
   std::vector<std::string> missing;
-  std::string vocabulary;         // why the vocabulary cannot be read; empty: it can
-  std::vector<std::string> ways;  // to run the file all the same, a sentence each
+  std::string vocabulary;         // why the vocabulary cannot be read; empty: no error
+  std::vector<std::string> ways;  // ways to use the file with other programs, one sentence each
 
-  // Whether there is nothing to tell.
+  // Returns whether there is nothing to report.
   bool none() const noexcept { return runs && unread.empty(); }
 };
 
-// Never throws Error: whatever loading refuses is part of the answer.
+// Returns the needs of a file. Never throws Error: an error of loading becomes part of the result.
 FileNeeds needs_of(const gguf::File& file);
 
 }  // namespace billow::cli

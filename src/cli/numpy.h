@@ -1,5 +1,5 @@
-// Arrays of float32 as NumPy keeps them in .npy files: version 1.0, little-endian, by rows. Pure
-// but for the sink of NumpyRows; one thread.
+// Writes arrays of float32 in NumPy's .npy format: version 1.0, little-endian, row by row. The
+// functions are pure; NumpyRows is not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -10,22 +10,23 @@
 
 namespace billow::cli {
 
-// The 128 bytes before the values of an array [n_rows][n_values].
+// Returns the 128 bytes before the values of an array of shape [n_rows][n_values].
 std::string numpy_header(uint64_t n_rows, uint64_t n_values);
 
-// Appends the bytes of the values.
+// Appends the values to `bytes`, 4 bytes each.
 void append_numpy_values(std::string& bytes, std::span<const float> values);
 
-// An array that is written row by row. At most 1 MiB and one row wait for the sink.
+// Writes an array row by row. Buffers at most 1 MiB and one row before it calls the sink.
 class NumpyRows {
  public:
-  // Gets the bytes of the file, piece after piece; what it throws goes to the caller.
+  // Receives the bytes of the file, piece by piece. Its exceptions reach the caller of append() and
+  // flush().
   using Sink = std::function<void(std::span<const std::byte>)>;
   NumpyRows(uint64_t n_rows, uint64_t n_values, Sink sink);
 
-  // REQUIRES: n_values of them, as often as there are rows.
+  // Appends a row. REQUIRES: row.size() == n_values; n_rows calls in total.
   void append(std::span<const float> row);
-  // Hands over what waits; to be called behind the last row.
+  // Passes the buffered bytes to the sink. Call it after the last row.
   void flush();
 
  private:

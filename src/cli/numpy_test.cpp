@@ -7,7 +7,7 @@
 namespace billow::cli {
 namespace {
 
-TEST(Numpy, HeadersAreThoseOfVersionOne) {
+TEST(Numpy, WritesHeadersOfVersionOne) {
   const std::string header = numpy_header(1234567, 384);
   ASSERT_EQ(header.size(), 128u);
   EXPECT_EQ(header.substr(0, 10), std::string("\x93NUMPY\x01\x00\x76\x00", 10));
@@ -17,7 +17,7 @@ TEST(Numpy, HeadersAreThoseOfVersionOne) {
   EXPECT_EQ(numpy_header(UINT64_MAX, UINT64_MAX).size(), 128u);
 }
 
-TEST(Numpy, RowsReachTheSinkInPiecesOfBoundedSize) {
+TEST(Numpy, PassesRowsToTheSinkInBoundedPieces) {
   constexpr size_t kRows = 40;
   constexpr size_t kValues = 20000;
   constexpr size_t kMaxBytes = (size_t{1} << 20) + 4 * kValues;

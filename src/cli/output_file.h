@@ -1,4 +1,4 @@
-// Where a command puts the file that it makes. One thread.
+// The output file of a command. Not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,8 @@ namespace billow::cli {
 
 inline constexpr std::string_view kStandardOutput = "-";
 
-// A path, at which the file appears whole, or standard output. Throws Error (kIo).
+// Writes to a path or to standard output. The file appears at its path on commit(), complete.
+// Functions throw Error (kIo).
 class OutputFile {
  public:
   explicit OutputFile(const std::string& path) {

@@ -1,10 +1,10 @@
-// Processes that end with the one that started them.
+// Ends a process together with its parent.
 #pragma once
 
 namespace billow::cli {
 
-// From now on this process ends when the process that started it ends, also after this process has
-// become another program. Throws Error where the parent has ended already.
+// Makes the kernel kill this process when its parent ends, even after exec. Throws Error if the
+// parent has already ended.
 void end_with_parent();
 
 }  // namespace billow::cli

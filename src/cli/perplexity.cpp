@@ -1,4 +1,4 @@
-// billow perplexity: how well a model predicts a text.
+// billow perplexity: measures how well a model predicts a text.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -69,24 +69,24 @@ void add_perplexity(CLI::App& app) {
   command->add_option("-f,--file", options->file, "The text")->required();
   command
       ->add_option("-c,--ctx", options->n_ctx,
-                   "Tokens of a chunk; the second half of each is scored")
+                   "Tokens per chunk; the second half of each chunk is scored")
       ->capture_default_str();
   command
       ->add_option("--overflow-policy", options->overflow_policy,
-                   "Read the text as one whose context overflows, and score what is behind the "
-                   "first overflow: refill or shift")
+                   "Read the text as one sequence whose context overflows, and score the tokens "
+                   "after the first overflow: refill or shift")
       ->check(CLI::IsMember({"refill", "shift"}));
   command
       ->add_option("--anchor", options->text.n_anchor,
-                   "With --overflow-policy: tokens of the beginning that are kept")
+                   "With --overflow-policy: tokens to keep at the beginning")
       ->capture_default_str();
   command
       ->add_option("--overflow-reserve-batches", options->text.context.compaction.reserve_batches,
-                   "With --overflow-policy: recent tokens that are kept, in batches")
+                   "With --overflow-policy: batches of recent tokens to keep")
       ->capture_default_str();
   command
       ->add_option("--overflow-batch", options->text.context.compaction.batch,
-                   "With --overflow-policy: tokens of such a batch")
+                   "With --overflow-policy: tokens per batch")
       ->capture_default_str();
   command->add_flag("--json", options->json, "Print one JSON object");
   command->callback([options] { run(*options); });

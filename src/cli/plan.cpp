@@ -1,5 +1,5 @@
-// billow plan: what a request would be given, and what memory it would take and when, from the
-// model's header alone: no weight is read.
+// billow plan: shows which context and how much memory a request would get, and when. Reads only
+// the model's header, no weights.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
@@ -28,14 +28,15 @@ void declare_context(CLI::App& command, PlanOptions& options) {
   command.add_option("--num-ctx", options.num_ctx, "The request's num_ctx; 0: none");
   command
       .add_option("--num-ctx-policy", options.num_ctx_policy,
-                  "ignore: num_ctx is disregarded; cap: it limits the context")
+                  "ignore: num_ctx has no effect; cap: num_ctx limits the context")
       ->check(CLI::IsMember({"ignore", "cap"}))
       ->capture_default_str();
   command.add_option("--max-context-size", options.max_context,
-                     "Tokens that a context may reach; 0: the model's maximum");
+                     "Max tokens of a context; 0: the model's maximum");
   command
-      .add_option("--context-sizes", options.sizes,
-                  "The rungs, with commas between; without: 512, doubling")
+      .add_option(
+          "--context-sizes", options.sizes,
+          "Sizes that the context grows through, separated by commas; default: 512, then doubling")
       ->delimiter(',');
   command
       .add_option("--overflow-policy", options.overflow_policy,
@@ -46,7 +47,9 @@ void declare_context(CLI::App& command, PlanOptions& options) {
       .add_option("--overflow-reserve-batches", options.reserve_batches,
                   "Batches of recent tokens that a compaction keeps")
       ->capture_default_str();
-  command.add_option("--overflow-batch", options.overflow_batch, "Tokens of such a batch")
+  command
+      .add_option("--overflow-batch", options.overflow_batch,
+                  "Tokens per batch of --overflow-reserve-batches")
       ->capture_default_str();
 }
 
@@ -54,28 +57,31 @@ void declare_context(CLI::App& command, PlanOptions& options) {
 
 void add_plan(CLI::App& app) {
   CLI::App* command =
-      app.add_subcommand("plan", "Tell what context and memory a request would take, and when");
+      app.add_subcommand("plan", "Show how much context and memory a request would take, and when");
   auto options = std::make_shared<PlanOptions>();
   command->add_option("-m,--model", options->model, "GGUF file of the model")->required();
   command->add_option("-p,--prompt-tokens", options->n_prompt, "Tokens of the prompt")->required();
   command
       ->add_option("-n,--num-predict", options->num_predict,
-                   "Most tokens to write; -1: no limit; -2: until the context is full")
+                   "Max tokens to write; -1: no limit; -2: until the context is full")
       ->capture_default_str();
-  command->add_option("--parallel", options->n_parallel, "Such requests that run at once")
+  command
+      ->add_option("--parallel", options->n_parallel,
+                   "Number of such requests that run at the same time")
       ->capture_default_str();
   declare_context(*command, *options);
   command
       ->add_option("--kv-type", options->kv_type,
-                   "How keys and values are kept: f16, 16 bits each, q8_0 in half the memory, or "
-                   "f32 to the last digit")
+                   "Format of keys and values: f16 (16 bits each), q8_0 (half the memory) or f32 "
+                   "(full precision)")
       ->check(CLI::IsMember({"f16", "q8_0", "f32"}))
       ->capture_default_str();
   command->add_option("-t,--threads", options->n_threads,
-                      "Threads; 0: as many as there are physical cores to use");
+                      "Number of threads; 0: one for each usable physical core");
   command
       ->add_option("--memory", options->memory,
-                   "What there is to use: 2G, 512M, or a share of this machine's or group's")
+                   "Memory that can be used: 2G, 512M, or a share of the memory of this machine or "
+                   "control group")
       ->capture_default_str();
   command->add_flag("--json", options->json, "Print one JSON object");
   command->callback([options] { run(*options); });

@@ -76,9 +76,8 @@ std::string request_text(const PlanOptions& options, const arch::ModelInfo& mode
   if (run.size.max_context < model.max_context)
     out += fmt::format("limit     context of at most {}\n", run.size.max_context);
   if (options.num_ctx > 0 && !options.caps()) {
-    out +=
-        fmt::format("num_ctx   {} is disregarded: a request is given the context that it needs\n",
-                    options.num_ctx);
+    out += fmt::format("num_ctx   {} is ignored: a request gets the context that it needs\n",
+                       options.num_ctx);
   }
   return out;
 }
@@ -112,7 +111,7 @@ std::string course_text(const Forecast& run) {
         fmt::format("          no compaction: the prompt is more than half of the context of {}\n",
                     run.last_rung());
   }
-  if (!run.n_generated) return out + "          goes on until the model ends its answer\n";
+  if (!run.n_generated) return out + "          continues until the model ends its answer\n";
   return out + fmt::format("          {} after {} generated tokens, on rung {}\n",
                            run.plan.context_full ? "ends with a full context" : "is done",
                            *run.n_generated, run.last_rung());
@@ -121,11 +120,11 @@ std::string course_text(const Forecast& run) {
 std::string memory_text(const RequestMemory& memory) {
   const auto size = [](uint64_t n) { return format_byte_size(n); };
   std::string out =
-      fmt::format("weights   file {}; packed {}, and {} used where they lie in the file\n",
+      fmt::format("weights   file {}; packed {}, and {} used directly from the file\n",
                   size(memory.file), size(memory.packed), size(memory.mapped));
   out += fmt::format("KV        {} a token", size(memory.kv_token));
   if (memory.kv_window_token != 0)
-    out += fmt::format(", {} of it within a window only", size(memory.kv_window_token));
+    out += fmt::format(", {} of it only within a window", size(memory.kv_window_token));
   if (memory.state != 0)
     out += fmt::format("; recurrent states {}, which do not grow", size(memory.state));
   out += "\n";
@@ -139,7 +138,7 @@ std::string memory_text(const RequestMemory& memory) {
   if (memory.scratch_max != memory.scratch_start)
     out += fmt::format(" at the start, {} later", size(memory.scratch_max));
   out += "\n";
-  out += fmt::format("total     {} at the start, {} at the most\n", size(memory.start()),
+  out += fmt::format("total     {} at the start, {} at most\n", size(memory.start()),
                      size(memory.max()));
   const std::string budget =
       fmt::format("budget    {} of {} usable: ", size(memory.budget), size(memory.usable));
@@ -165,7 +164,7 @@ Json plan_json(const PlanOptions& options, const arch::ModelInfo& model, const F
               {"parallel", memory.n_parallel},
               {"context", run.size.context},
               {"answer_tokens_reserved", run.size.n_answer},
-              {"num_ctx_disregarded", options.num_ctx > 0 && !options.caps()},
+              {"num_ctx_ignored", options.num_ctx > 0 && !options.caps()},
               {"first_rung", run.plan.first_rung},
               {"last_rung", run.last_rung()},
               {"transitions", transitions_json(run)},

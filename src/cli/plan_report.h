@@ -1,4 +1,4 @@
-// What `billow plan` prints.
+// The output of `billow plan`.
 #pragma once
 
 #include <string>
@@ -9,10 +9,10 @@
 
 namespace billow::cli {
 
-// For people, in lines.
+// Returns lines of text for people.
 std::string plan_text(const PlanOptions& options, const arch::ModelInfo& model, const Forecast& run,
                       const RequestMemory& memory);
-// For programs.
+// Returns the object for programs.
 Json plan_json(const PlanOptions& options, const arch::ModelInfo& model, const Forecast& run,
                const RequestMemory& memory);
 

@@ -128,11 +128,6 @@ std::string message_of(const CLI::App& command, const CLI::ParseError& error) {
   return error.what();
 }
 
-int report_usage(const CLI::App& command, const std::string& message) {
-  report_error(with_end(message) + see_help(command));
-  return kWrongUsage;
-}
-
 // The words after the program's name, with the settings of a configuration file.
 std::vector<std::string> words_of(const CLI::App& app, int argc, char** argv) {
   std::vector<std::string> words(argv + 1, argv + argc);
@@ -149,6 +144,11 @@ int report_error(const std::string& message) {
   std::fprintf(stderr, "%s %s\n",
                colour ? "\033[1;31mbillow: error:\033[0m" : "billow: error:", message.c_str());
   return kFailed;
+}
+
+int report_usage(const CLI::App& command, const std::string& message) {
+  report_error(with_end(message) + see_help(command));
+  return kWrongUsage;
 }
 
 std::vector<std::string> option_names(const CLI::App& command) {

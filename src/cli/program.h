@@ -29,6 +29,9 @@ const CLI::App* find_command(const CLI::App& app, const std::string& name);
 // Prints "billow: error: MESSAGE" on standard error, in colour on a terminal. Returns kFailed.
 int report_error(const std::string& message);
 
+// Reports wrong usage of a command with a pointer to its help. Returns kWrongUsage.
+int report_usage(const CLI::App& command, const std::string& message);
+
 // Runs the command that the arguments name and returns the exit status. Throws what the command
 // throws.
 int run_program(int argc, char** argv);

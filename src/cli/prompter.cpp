@@ -26,7 +26,7 @@ std::vector<int32_t> Prompter::chat(const Json& messages) const {
                                               {"enable_thinking", think_},
                                               {"bos_token", bos},
                                               {"eos_token", text_of(tokens.eos())}});
-  // Many templates write the BOS themselves; a second one makes answers worse.
+  // Many templates write BOS themselves. A second BOS makes answers worse.
   const bool has_bos = !bos.empty() && text.starts_with(bos);
   return tokens.encode(text, {.add_special = !has_bos, .parse_special = true});
 }

@@ -1,4 +1,4 @@
-// Prompts as tokens: as they are, or through the model's chat template. Any thread.
+// Turns prompts into tokens, with or without the model's chat template. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ namespace billow::cli {
 
 class Prompter {
  public:
-  // `raw`: without the template. `think`: what the template is told as enable_thinking. The engine
-  // must outlive it.
+  // `raw` ignores the template. `think` is the template's enable_thinking. `engine` must outlive
+  // the Prompter.
   Prompter(const engine::Engine& engine, bool raw, bool think);
   bool has_template() const noexcept { return template_ != nullptr; }
 
@@ -31,7 +31,7 @@ class Prompter {
   std::unique_ptr<prompt::ChatTemplate> template_;
 };
 
-// An array of messages, with the system message where there is one.
+// Returns an array of messages: the system message, or none if `system` is empty.
 Json conversation_start(const std::string& system);
 
 }  // namespace billow::cli

@@ -1,4 +1,4 @@
-// billow quantize: makes a smaller file of a model.
+// billow quantize: quantises a model to a smaller file.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -60,20 +60,19 @@ const quantize::FileType& file_type_of(const std::string& name) {
   if (!similar.empty()) {
     refuse("unknown type '" + name + "'; did you mean " + joined(similar, " or ") + "?");
   }
-  refuse("unknown type '" + name + "'; it may be one of " +
-         joined(quantize::file_type_names(), ", "));
+  refuse("unknown type '" + name + "'; use one of " + joined(quantize::file_type_names(), ", "));
 }
 
 quant::Type target_of(const std::string& name) {
   if (const auto found = quantize::find_target(name)) return *found;
-  refuse("'" + name + "' is no type that tensors can be quantised to, such as Q6_K or F16");
+  refuse("tensors cannot be quantised to '" + name + "'; use a type such as Q6_K or F16");
 }
 
 std::optional<quant::Type> optional_target(const std::string& name) {
   return name.empty() ? std::nullopt : std::optional(target_of(name));
 }
 
-// Lower case, as names of tensors are.
+// Parses PATTERN=TYPE. The pattern becomes lower case, as names of tensors are.
 quantize::TypeOfPattern pattern_of(const std::string& text) {
   const size_t at = text.rfind('=');
   if (at == std::string::npos || at == 0) {
@@ -83,7 +82,7 @@ quantize::TypeOfPattern pattern_of(const std::string& text) {
   try {
     return {pattern, std::regex(pattern), target_of(text.substr(at + 1))};
   } catch (const std::regex_error&) {
-    refuse("--tensor-type " + text + ": the pattern is no regular expression");
+    refuse("--tensor-type " + text + ": the pattern is not a regular expression");
   }
 }
 
@@ -92,7 +91,8 @@ struct Paths {
   std::string type;
 };
 
-// Without an output: beside the input, named as it is with the type behind.
+// Returns the paths. The default output is next to the input and has its name with the type
+// appended.
 Paths paths_of(const QuantizeOptions& options) {
   Paths paths = {"", options.rest.back()};
   if (options.rest.size() > 1) {
@@ -177,7 +177,7 @@ std::string outcome_text(const Outcome& outcome) {
                             outcome.n_threads == 1 ? "" : "s", outcome.paths.output);
 }
 
-// The seconds that it took.
+// Writes the file. Returns how many seconds it took.
 double write_file(const gguf::File& file, const quantize::Plan& plan,
                   const quantize::Options& options, const std::string& path, int n_threads,
                   bool progress_json) {
@@ -238,39 +238,39 @@ void run(const QuantizeOptions& options) {
 }  // namespace
 
 void add_quantize(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("quantize", "Make a smaller file of a model");
+  CLI::App* command = app.add_subcommand("quantize", "Quantise a model to a smaller file");
   auto options = std::make_shared<QuantizeOptions>();
-  command->add_option("INPUT", options->input, "The model; of a split one, the first file")
+  command->add_option("INPUT", options->input, "The model; for a split model, its first file")
       ->required();
   command
       ->add_option("[OUTPUT] TYPE", options->rest,
-                   "The new file, or - for standard output (else INPUT with the type behind its "
-                   "name), and one of " +
+                   "The new file, or - for standard output (default: INPUT with the type appended "
+                   "to its name), and one of " +
                        joined(quantize::file_type_names(), ", "))
       ->required()
       ->expected(1, 2);
-  command->add_option("--imatrix", options->importance,
-                      "An importance matrix, as billow imatrix makes it");
-  command->add_flag("--pure", options->pure, "The same type for everything");
+  command->add_option("--imatrix", options->importance, "An importance matrix from billow imatrix");
+  command->add_flag("--pure", options->pure, "Use the same type for all tensors");
   command->add_option("--output-tensor-type", options->output_type, "The type of output.weight");
   command->add_option("--token-embedding-type", options->embedding_type,
                       "The type of token_embd.weight");
   command
       ->add_option("--tensor-type", options->patterns,
-                   "PATTERN=TYPE: the type of tensors in whose name the regular expression is "
-                   "found; may come several times, and the first that is found decides")
+                   "PATTERN=TYPE: the type of tensors whose name contains a match of the regular "
+                   "expression; repeatable, the first match applies")
       ->take_all()
       ->expected(1);
   command->add_flag("--leave-output-tensor", options->leave_output, "Keep output.weight as it is");
   command->add_flag("--allow-requantize", options->allow_requantize,
-                    "Take a model that is quantised already; precision is lost twice");
+                    "Accept a model that is already quantised; precision is lost twice");
   command->add_flag("--dry-run", options->dry_run,
                     "Show the type of each tensor and the size, and write nothing");
-  command->add_option("--threads", options->n_threads, "As many as there are cores without it")
+  command
+      ->add_option("--threads", options->n_threads, "Number of threads; default: one for each core")
       ->check(CLI::Range(1, 1024));
   command->add_flag("--json", options->json, "Print one JSON object");
   command->add_flag("--progress-json", options->progress_json,
-                    "Write lines of JSON with the bytes done, or the error, to standard error");
+                    "Report progress and errors as lines of JSON on standard error");
   command->callback([options] { run(*options); });
 }
 

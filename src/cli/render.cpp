@@ -1,4 +1,4 @@
-// billow render: a conversation as the text that a chat template makes of it.
+// billow render: prints the text that a chat template makes of a conversation.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <fstream>
@@ -36,7 +36,7 @@ std::string read_file(const std::string& path) {
   return text;
 }
 
-// An object of variables; an array is the messages.
+// Reads the template's variables: an object, or an array of messages only.
 Json read_input(const std::string& path) {
   Json input;
   try {
@@ -96,8 +96,9 @@ void add_render(CLI::App& app) {
   source->add_option("--model,-m", options->model, "GGUF file with a chat template");
   source->require_option(1);
   command
-      ->add_option("--input,-i", options->input,
-                   "JSON: the template's variables, or the messages alone; - is standard input")
+      ->add_option(
+          "--input,-i", options->input,
+          "File with JSON: the template's variables, or only the messages; -: standard input")
       ->capture_default_str();
   command->callback([options] { run(*options); });
 }

@@ -1,5 +1,5 @@
-// billow trace [ID]: what a server did for a request, drawn by time or as JSON; without an id, the
-// latest requests.
+// billow trace [ID]: shows what a server did for a request, as a chart over time or as JSON.
+// Without an id, lists the latest requests.
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -40,24 +40,24 @@ scheduler::Endpoint endpoint_of(const Options& options) {
                            : scheduler::parse_endpoint(options.host, "--host", warn);
   if (endpoint.scheme != "http") {
     throw Error(ErrorCode::kUnsupported,
-                "'" + endpoint.url() + "' needs TLS, which is not here yet");
+                "'" + endpoint.url() + "' needs TLS, which is not supported");
   }
   return endpoint.for_clients();
 }
 
-// The body of the answer.
+// Sends the request and returns the body of the response.
 std::string fetch(const Options& options) {
   const scheduler::Endpoint endpoint = endpoint_of(options);
   http::Client client({.host = endpoint.host, .port = endpoint.port});
   std::string target = (endpoint.path.empty() ? "" : "/" + endpoint.path) + "/api/trace";
-  if (!options.id.empty()) target += "/" + options.id;  // no byte of an id needs an escape
+  if (!options.id.empty()) target += "/" + options.id;  // an id has no byte that needs an escape
   if (options.chrome) target += "?format=chrome";
   http::Call call;
   call.target = target;
   http::Response response = client.send(call);
   if (response.status == 404 && !options.id.empty()) {
-    throw Error(ErrorCode::kNotFound, "'" + options.id + "' is no request that the server at " +
-                                          endpoint.url() + " remembers");
+    throw Error(ErrorCode::kNotFound, "the server at " + endpoint.url() +
+                                          " has no trace of a request '" + options.id + "'");
   }
   if (response.status != 200) {
     throw Error(ErrorCode::kIo, "the server at " + endpoint.url() + " answered " +
@@ -66,7 +66,7 @@ std::string fetch(const Options& options) {
   return std::move(response.body);
 }
 
-// Standard output's, where it is a terminal.
+// Returns the colour and width of standard output if it is a terminal.
 metrics::WaterfallOptions terminal() {
   metrics::WaterfallOptions options;
   if (::isatty(STDOUT_FILENO) == 0) return options;
@@ -81,7 +81,7 @@ metrics::WaterfallOptions terminal() {
 void run(const Options& options) {
   if (!options.id.empty() && !metrics::is_request_id(options.id)) {
     throw Error(ErrorCode::kInvalidInput,
-                "an id of a request has at most 128 letters, digits, '.', '_' and '-'");
+                "a request id has at most 128 characters: letters, digits, '.', '_' and '-'");
   }
   if (options.id.empty() && options.chrome) {
     throw Error(ErrorCode::kInvalidInput, "--chrome needs the id of a request");
@@ -101,7 +101,7 @@ void add_trace(CLI::App& app) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("trace", "Show what a server did for a request, and when");
   command->add_option("id", options->id,
-                      "The X-Request-Id of its answer; without it, the latest requests are listed");
+                      "The X-Request-Id of the response; default: list the latest requests");
   auto* json = command->add_flag("--json", options->json, "Print JSON");
   command
       ->add_flag("--chrome", options->chrome,

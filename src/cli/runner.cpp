@@ -1,5 +1,5 @@
-// billow runner: one model behind HTTP on a Unix socket. What the server starts for each model; by
-// hand it serves for a look with curl.
+// billow runner: serves one model over HTTP on a Unix socket. The server starts a runner for each
+// model. You can also start a runner by hand and send requests with curl.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -42,13 +42,13 @@ namespace {
 
 struct RunnerOptions {
   ModelOptions model;
-  std::string described;  // a file of which to print what it is, instead of serving one
+  std::string described;  // the file to describe, instead of serving a model
   std::string socket;
   size_t max_sequences = 8;
   engine::EmbedSettings embed;
   engine::EmbedFaults embed_faults;
   std::string max_cached = "1G";
-  std::string sessions_dir;  // empty: conversations do not stay on disk
+  std::string sessions_dir;  // empty: conversations are not stored on disk
   std::string sessions_limit = "2G";
   int stream_interval = 16;                                                   // milliseconds
   int max_pass_time = static_cast<int>(engine::kDefaultMaxPassTime.count());  // milliseconds
@@ -58,14 +58,15 @@ struct RunnerOptions {
   std::string engine = "auto";
   std::string llama_server;  // empty: the one on PATH
   std::optional<int> n_gpu_layers;
-  std::string projector;   // GGUF file of what makes rows of pictures; empty: none
+  std::string projector;   // GGUF file of the projector for pictures; empty: none
   int llama_timeout = 30;  // seconds
 };
 
-constexpr int kBroken = SIGUSR1;  // to this process, by its engine's thread
+constexpr int kBroken = SIGUSR1;  // sent to this process by its engine's thread
 constexpr int kBrokenStatus = 3;
 
-// Blocks signals in this thread and those that it starts, so that it can wait for them.
+// Blocks the signals in this thread and in the threads that it starts, so that run() can wait for
+// the signals.
 sigset_t block_signals() {
   sigset_t signals;
   ::sigemptyset(&signals);
@@ -76,20 +77,21 @@ sigset_t block_signals() {
   return signals;
 }
 
-// What neither the command nor the environment has stays open.
+// Returns the sizes from the options or, if an option is missing, from the environment. The other
+// sizes stay unset.
 engine::EmbedSettings embed_settings(const RunnerOptions& options) {
   const auto variable = [](const std::string& name) -> std::optional<std::string> {
     const char* value = std::getenv(name.c_str());
     const bool is_size = name.starts_with("BILLOW_N_") || name == "BILLOW_CONTEXT_SIZE" ||
                          name == "BILLOW_MAX_BATCHES";
-    if (value == nullptr || !is_size) return std::nullopt;  // others are the server's
+    if (value == nullptr || !is_size) return std::nullopt;  // other variables are for the server
     return std::string(value);
   };
   const auto warn = [](const std::string& text) { log::warn(text); };
   return with_environment(options.embed, scheduler::read_environment(variable, warn));
 }
 
-// Texts to embed have a limit of their own, too.
+// Lowers the maximum context of an embedding model to the max length of its texts.
 void limit_texts(Json& description, const engine::EmbedSettings& settings) {
   if (!description["is_embedding"].get<bool>()) return;
   const auto max = description["max_context"].get<size_t>();
@@ -101,7 +103,8 @@ llama::FactsOptions llama_facts(const RunnerOptions& options) {
   for (const engine::AdapterFile& adapter : options.model.adapter_files()) {
     if (adapter.scale != 1.0f)
       throw Error(ErrorCode::kUnsupported,
-                  adapter.path + ": an adapter on llama-server has no scale but that of its file");
+                  adapter.path +
+                      ": llama-server takes no scale for an adapter, except the scale in its file");
     adapter_bytes += RegularFile(adapter.path).size_bytes();
   }
   return {.n_parallel = options.max_sequences,
@@ -132,7 +135,7 @@ std::vector<std::string> adapter_paths(const RunnerOptions& options) {
   return paths;
 }
 
-// What llama-server takes for the file.
+// Describes a file that llama-server will run.
 Json llama_description(const RunnerOptions& options) {
   if (!llama::find_server(options.llama_server))
     throw Error(ErrorCode::kNotFound,
@@ -170,8 +173,8 @@ Json own_description(const RunnerOptions& options) {
   return out;
 }
 
-// Takes llama-server, where there is one, for a model that Billow does not know or whose projector
-// makes it see.
+// Describes the file. Engine `auto` chooses llama-server, if it is installed, for a model that
+// Billow does not support and for a model with a projector.
 Json description_of(const RunnerOptions& options) {
   const bool has_server = llama::find_server(options.llama_server).has_value();
   const bool wants_to_see = options.engine == "auto" && !options.projector.empty();
@@ -181,13 +184,13 @@ Json description_of(const RunnerOptions& options) {
   } catch (const Error& error) {
     if (options.engine == "billow" || error.code() != ErrorCode::kUnsupported) throw;
     if (has_server) return llama_description(options);
-    throw Error(error.code(), std::string(error.what()) +
-                                  "; with llama-server of llama.cpp on PATH, it would be asked to "
-                                  "run the model");
+    throw Error(error.code(),
+                std::string(error.what()) +
+                    "; if llama-server of llama.cpp were on PATH, it would try to run the model");
   }
 }
 
-// One line of JSON, be it an error.
+// Prints one line of JSON: a description or an error.
 void describe(const RunnerOptions& options) {
   Json out;
   try {
@@ -200,7 +203,8 @@ void describe(const RunnerOptions& options) {
   if (out.contains("error")) throw CLI::RuntimeError(1);
 }
 
-// What the engine was doing is lost; those who wait are told, and a new process is to be started.
+// Ends the process after the engine has failed. Requests in flight are lost and get an error. The
+// server starts a new process.
 [[noreturn]] void end_broken(http::Server& server, const std::string& failure) {
   server.drain(std::chrono::milliseconds(50));
   std::fprintf(stderr, "billow: error: %s\n", failure.c_str());
@@ -248,7 +252,7 @@ runner::LoadModel llama_model(const RunnerOptions& options, uint64_t budget_byte
   };
 }
 
-// Serves until it is told to end, or the engine fails.
+// Serves until SIGINT or SIGTERM comes or the engine fails.
 void run(const RunnerOptions& options) {
   if (options.with_parent) {
     end_with_parent();
@@ -274,11 +278,12 @@ void run(const RunnerOptions& options) {
   constexpr timespec kTrimEvery = {.tv_sec = 60, .tv_nsec = 0};
   for (int signal = kBroken; signal == kBroken || signal < 0;) {
     signal = ::sigtimedwait(&signals, nullptr, &kTrimEvery);
-    if (signal < 0) trim_heap();  // none came
+    if (signal < 0) trim_heap();  // timeout
     const std::string failure = service.failure();
     if (!failure.empty()) end_broken(server, failure);
   }
-  ::pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);  // a second one ends it at once
+  // A second signal ends the process immediately.
+  ::pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
   server.drain(std::chrono::seconds(options.drain_seconds));
 }
 
@@ -291,61 +296,66 @@ void add_runner(CLI::App& app) {
   options->model.declare_draft(*command);
   auto* socket = command->add_option("--socket", options->socket, "Path of the Unix socket");
   CLI::Option* model = command->get_option("--model");
-  model->required(false);  // one of the two
-  command->add_option("--describe", options->described,
-                      "Print what this GGUF file is and what memory it takes as JSON, and end");
+  model->required(false);  // --describe can replace it
+  command->add_option(
+      "--describe", options->described,
+      "Print a description of this GGUF file and its memory needs as JSON, then exit");
   declare_embed_sizes(*command, options->embed);
   declare_embed_faults(*command, options->embed_faults);
-  command->add_option("--parallel", options->max_sequences, "Answers that are written at once")
+  command
+      ->add_option("--parallel", options->max_sequences,
+                   "Max answers that are written at the same time")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
   command
-      ->add_option("--keep-kv", options->max_cached,
-                   "Most KV memory of finished answers to keep for prompts that begin alike")
+      ->add_option(
+          "--keep-kv", options->max_cached,
+          "Max KV memory of finished answers to keep cached, for prompts with the same prefix")
       ->capture_default_str();
-  command->add_option("--sessions-dir", options->sessions_dir,
-                      "Keep the KV of finished answers in this folder, so that conversations go on "
-                      "after a restart without reading their texts again; if not given, it is not "
-                      "kept");
+  command->add_option(
+      "--sessions-dir", options->sessions_dir,
+      "Store the KV of finished answers in this folder, so that conversations continue after a "
+      "restart without reading their texts again; default: do not store it");
   command
       ->add_option("--sessions-limit", options->sessions_limit,
-                   "Max size of what is kept there for this model")
+                   "Max size of the KV that is stored there for this model")
       ->capture_default_str();
   command
       ->add_option("--stream-interval", options->stream_interval,
-                   "Least milliseconds between two pieces of a streamed answer: tokens that are "
-                   "written faster share a piece. 0: a piece for each token")
+                   "Min milliseconds between two pieces of a streamed answer; faster tokens share "
+                   "a piece. 0: one piece per token")
       ->check(CLI::Range(0, 10000))
       ->capture_default_str();
   command
       ->add_option("--max-pass-time", options->max_pass_time,
-                   "Milliseconds that a pass may take while somebody writes: prompts are read in "
-                   "chunks then. 0: no bound")
+                   "Max milliseconds of a pass while answers are written; prompts are then read in "
+                   "chunks. 0: no limit")
       ->check(CLI::Range(0, static_cast<int>(kLongestPassTime)))
       ->capture_default_str();
   command
       ->add_option("--drain-timeout", options->drain_seconds,
-                   "Seconds that answers have to finish when it is told to end")
+                   "Seconds that running answers have to finish at shutdown")
       ->check(CLI::Range(0, 86400))
       ->capture_default_str();
-  command->add_flag("--ask-for-memory", options->asks_for_memory,
-                    "What lacks memory waits for POST /budget before it is compacted or ended");
+  command->add_flag(
+      "--ask-for-memory", options->asks_for_memory,
+      "If memory is missing, wait for POST /budget before a sequence is compacted or ended");
   command->add_flag("--with-parent", options->with_parent, "End when the parent process ends");
   command
       ->add_option("--engine", options->engine,
-                   "What evaluates the model: billow, llama (llama-server of llama.cpp), or, with "
-                   "--describe, auto: llama where Billow does not know the model")
+                   "Engine for the model: billow, llama (llama-server of llama.cpp) or, with "
+                   "--describe, auto (llama if Billow does not support the model)")
       ->check(CLI::IsMember({"auto", "billow", "llama"}))
       ->capture_default_str();
   command->add_option("--llama-server", options->llama_server,
-                      "llama-server of llama.cpp; the one on PATH if not given");
+                      "Path of llama.cpp's llama-server; default: search PATH");
   command
-      ->add_option("--llama-patience", options->llama_timeout,
-                   "Seconds after which a llama-server that does not answer is ended")
+      ->add_option("--llama-timeout", options->llama_timeout,
+                   "Timeout in seconds: a llama-server that does not answer for this long is ended")
       ->check(CLI::Range(1, 3600))
       ->capture_default_str();
   command->add_option("--projector", options->projector,
-                      "GGUF file of the projector that makes llama-server's model see pictures");
+                      "GGUF file of the projector with which llama-server's model sees pictures");
   command->add_option("--gpu-layers", options->n_gpu_layers,
                       "Layers that llama-server puts on a GPU; -1: all that fit");
   command->callback([options, model, socket] {

@@ -38,22 +38,23 @@ void SamplingFlags::declare(CLI::App& command) {
   const auto add = [&](const char* name, auto& value, const char* help) {
     command.add_option(name, value, help)->group(group)->capture_default_str();
   };
-  add("--temperature", sampling.temperature, "How freely to choose; 0: always the best token");
-  add("--top-k", sampling.top_k, "Choose among the K best; 0: off");
-  add("--top-p", sampling.top_p, "Choose among the best that together have probability P; 1: off");
+  add("--temperature", sampling.temperature, "How randomly to choose; 0: always the best token");
+  add("--top-k", sampling.top_k, "Choose among the K best tokens; 0: off");
+  add("--top-p", sampling.top_p,
+      "Choose among the best tokens that together have probability P; 1: off");
   add("--min-p", sampling.min_p,
-      "Choose among those at least P times as probable as the best; 0: off");
+      "Choose among tokens at least P times as probable as the best; 0: off");
   add("--typical-p", sampling.typical_p, "Locally typical sampling; 1: off");
   add("--repeat-last-n", sampling.repeat_last_n,
-      "Tokens that penalties look back at; 0: none, -1: all");
+      "Number of recent tokens that penalties apply to; 0: none, -1: all");
   add("--repeat-penalty", sampling.repeat_penalty, "Divides the logits of repeated tokens; 1: off");
   add("--presence-penalty", sampling.presence_penalty,
       "Subtracted once from the logits of repeated tokens");
   add("--frequency-penalty", sampling.frequency_penalty, "Subtracted for each repetition");
   add("--mirostat", sampling.mirostat, "Mirostat version 1 or 2 instead of the filters; 0: off");
-  add("--mirostat-tau", sampling.mirostat_tau, "Surprise that mirostat aims at, in bits");
+  add("--mirostat-tau", sampling.mirostat_tau, "Surprise that mirostat aims for, in bits");
   add("--mirostat-eta", sampling.mirostat_eta, "How fast mirostat corrects itself");
-  add("--seed", sampling.seed, "Of the random numbers; negative: another one each time");
+  add("--seed", sampling.seed, "Seed of the random numbers; negative: a different seed each time");
   command
       .add_option("--logit-bias", logit_bias,
                   "ID=BIAS added to a token's logit, or ID=ban; may be repeated")

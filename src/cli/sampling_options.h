@@ -1,4 +1,4 @@
-// The sampling options on the command line: Ollama's names, with hyphens.
+// Sampling options of the command line. They have Ollama's names, with hyphens.
 #pragma once
 
 #include <string>
@@ -15,10 +15,10 @@ namespace billow::cli {
 struct SamplingFlags {
   engine::SamplingOptions sampling;
   std::vector<std::string> logit_bias;  // "ID=BIAS" or "ID=ban"
-  int n_logprobs = -1;                  // negative: none
+  int n_logprobs = -1;                  // negative: no log probabilities
 
   void declare(CLI::App& command);
-  // The options as given, checked. Throws Error naming the flag that is out of range.
+  // Returns the options. Throws Error if one is out of range; the message names its flag.
   engine::SamplingOptions checked() const;
 };
 

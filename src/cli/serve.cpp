@@ -1,5 +1,5 @@
-// billow serve: the server. Its settings come from the environment, as Ollama's do, and from
-// options, which win.
+// billow serve: starts the server. Its settings come from the environment, as Ollama's do, and from
+// options. Options override the environment.
 #include <pthread.h>
 #include <unistd.h>
 
@@ -60,7 +60,7 @@ struct ServeOptions {
   std::string memory = kDefaultMemory;
   int n_threads = 0;
   std::string kv_type;
-  std::string engine;  // empty: the environment's
+  std::string engine;  // empty: use the environment
   std::string llama_server;
   std::optional<uint64_t> stream_interval;  // milliseconds
   std::optional<uint64_t> max_draft;        // tokens
@@ -80,7 +80,7 @@ struct ServeOptions {
   std::string node_name;
   std::string metrics_alias;
   size_t n_traces = 1000;
-  std::string web_page;  // empty: the environment's
+  std::string web_page;  // empty: use the environment
   std::string api_version = "0.33.0";
 };
 
@@ -92,7 +92,7 @@ std::optional<std::string> variable(const std::string& name) {
 
 constexpr milliseconds kTrimEvery = std::chrono::minutes(1);
 
-// Runners are this program, too.
+// Runners run this program, too.
 constexpr const char* kProgram = "/proc/self/exe";
 constexpr size_t kMaxTransferStreams = 64;
 constexpr size_t kMaxParallel = 1024;            // of a runner
@@ -110,8 +110,9 @@ std::string machine_name() {
   return ::gethostname(name.data(), name.size() - 1) == 0 ? std::string(name.data()) : "";
 }
 
-// A balancer needs time to see that the host is going; a person at a terminal does not.
-milliseconds usual_drain_delay() {
+// Returns the default of --drain-delay. A load balancer needs time to see that the host shuts down;
+// a person at a terminal does not.
+milliseconds default_drain_delay() {
   const bool supervised =
       variable("INVOCATION_ID") || variable("NOTIFY_SOCKET") || variable("KUBERNETES_SERVICE_HOST");
   return supervised ? milliseconds(5000) : milliseconds(0);
@@ -134,7 +135,7 @@ std::string kv_type_of(const ServeOptions& options, const scheduler::Environment
   return "q8_0";
 }
 
-// How registries are asked.
+// Returns the settings for requests to registries.
 registry::ClientOptions registry_options(const ServeOptions& options,
                                          const scheduler::Environment& environment) {
   registry::ClientOptions made;
@@ -148,7 +149,7 @@ registry::ClientOptions registry_options(const ServeOptions& options,
       options.registry_mirror.empty() ? environment.registry_mirror : options.registry_mirror;
   while (made.mirror.ends_with('/')) made.mirror.pop_back();
   if (!made.mirror.empty() && !registry::origin_of(made.mirror))
-    throw Error(ErrorCode::kInvalidInput, "the registry mirror is no address: " + made.mirror +
+    throw Error(ErrorCode::kInvalidInput, "the registry mirror is not an address: " + made.mirror +
                                               "; write http://HOST:PORT or https://HOST");
   if (const auto n = environment.n_transfer_streams; n && *n > 0)
     made.download.n_at_once = std::min<size_t>(*n, kMaxTransferStreams);
@@ -162,8 +163,8 @@ std::string models_folder(const ServeOptions& options, const scheduler::Environm
               "no folder for models: HOME is not set; set HOME or OLLAMA_MODELS, or give --models");
 }
 
-// A folder of runners beside the models: its options, or none where its limit is 0 or nothing may
-// be written.
+// Returns a runner's options for a folder next to the models. Empty if the limit is 0 or the server
+// is read-only.
 std::vector<std::string> folder_arguments(const ServeOptions& options,
                                           const scheduler::Environment& environment,
                                           const std::string& name, const std::string& limit) {
@@ -176,12 +177,12 @@ std::vector<std::string> folder_arguments(const ServeOptions& options,
           "--" + name + "-limit", limit};
 }
 
-std::string first_of(const std::string& option, const std::string& variable, const char* usual) {
+std::string first_of(const std::string& option, const std::string& variable, const char* fallback) {
   if (!option.empty()) return option;
-  return variable.empty() ? usual : variable;
+  return variable.empty() ? fallback : variable;
 }
 
-// What runners are started with beside their model.
+// Returns the options of all runners; the model is not among them.
 std::vector<std::string> runner_arguments(const ServeOptions& options,
                                           const scheduler::Environment& environment,
                                           const engine::EmbedSettings& embed) {
@@ -222,7 +223,7 @@ std::vector<std::string> runner_arguments(const ServeOptions& options,
   return arguments;
 }
 
-// As the variable has it: whole seconds, or a duration.
+// Parses a keep-alive as in the variable: whole seconds or a duration.
 scheduler::Duration keep_alive_of(const std::string& text) {
   int64_t seconds = 0;
   const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), seconds);
@@ -255,7 +256,7 @@ api::GenerationPolicy generation_policy(const ServeOptions& options,
   policy.num_ctx =
       options.num_ctx_policy == "cap" ? api::NumCtxPolicy::kCap : api::NumCtxPolicy::kIgnore;
   policy.max_context = options.max_context;
-  // Contexts need no setting here; as a cap it means what it says.
+  // CONTEXT_LENGTH has an effect only as a cap, because contexts grow by themselves.
   if (policy.max_context == 0 && policy.num_ctx == api::NumCtxPolicy::kCap)
     policy.max_context = environment.context_length;
   policy.sizes = options.sizes;
@@ -265,12 +266,12 @@ api::GenerationPolicy generation_policy(const ServeOptions& options,
   return policy;
 }
 
-// `usual` runs the models that name no engine.
+// `fallback` runs the models that name no engine.
 scheduler::DescribeModel describe_with(const std::vector<std::string>& arguments,
-                                       scheduler::Engine usual) {
-  return [describe = scheduler::describe_with(kProgram, arguments), usual](
+                                       scheduler::Engine fallback) {
+  return [describe = scheduler::describe_with(kProgram, arguments), fallback](
              const std::string& path, scheduler::EngineChoice wanted, std::stop_token stop) {
-    if (wanted.engine == scheduler::Engine::kAuto) wanted.engine = usual;
+    if (wanted.engine == scheduler::Engine::kAuto) wanted.engine = fallback;
     return describe(path, wanted, std::move(stop));
   };
 }
@@ -319,7 +320,7 @@ server::Options server_options(const ServeOptions& options,
   return made;
 }
 
-// SIGINT and SIGTERM, blocked in every thread from here on: they are waited for.
+// Blocks SIGINT and SIGTERM in this thread and in the threads that it starts, and waits for them.
 class Signals {
  public:
   Signals() {
@@ -328,7 +329,7 @@ class Signals {
     ::sigaddset(&set_, SIGTERM);
     ::pthread_sigmask(SIG_BLOCK, &set_, nullptr);
   }
-  // Whether one comes within so long.
+  // Returns whether a signal comes within `time`.
   bool wait_for(milliseconds time) const {
     timespec limit{};
     limit.tv_sec = time.count() / 1000;
@@ -340,8 +341,8 @@ class Signals {
   sigset_t set_{};
 };
 
-// Ends the process when the server does not end in time: a thread may hang in a file system that
-// does not answer. Runners end with the process.
+// Ends the process if the server does not end in time, because a thread may hang in a file system
+// that does not answer. Runners end with the process.
 class LastResort {
  public:
   ~LastResort() {
@@ -351,7 +352,7 @@ class LastResort {
     }
     changed_.notify_all();
   }
-  // Starts the countdown again with this many milliseconds.
+  // Restarts the countdown.
   void arm(milliseconds left) {
     {
       const std::scoped_lock lock(mutex_);
@@ -366,7 +367,9 @@ class LastResort {
     std::unique_lock lock(mutex_);
     while (!ended_) {
       if (std::chrono::steady_clock::now() >= until_) {
-        log::warn("the file system does not answer some threads: the process ends without them");
+        log::warn(
+            "some threads wait for a file system that does not answer: the process ends without "
+            "them");
         std::_Exit(1);
       }
       changed_.wait_until(lock, until_);
@@ -380,7 +383,7 @@ class LastResort {
   std::jthread watch_;
 };
 
-// Of all that is cut off, to end.
+// Time that aborted requests have to end.
 constexpr milliseconds kEndTime = std::chrono::seconds(10);
 
 void run(const ServeOptions& options) {
@@ -389,9 +392,9 @@ void run(const ServeOptions& options) {
   log::for_a_server(environment.debug != scheduler::DebugLevel::kOff);
   const Signals signals;
   const engine::EmbedSettings embed = with_environment(options.embed, environment);
-  engine::resolve_sizes(embed, 0);  // refused now, and not with each load
+  engine::resolve_sizes(embed, 0);  // checks the sizes now instead of at each load
   const std::vector<std::string> arguments = runner_arguments(options, environment, embed);
-  LastResort last_resort;  // watches the ends of those below
+  LastResort last_resort;  // watches the destructors of the objects below
   scheduler::RunnerProcesses processes({.program = kProgram, .arguments = arguments});
   server::Options made = server_options(options, environment, arguments);
   made.start_runner = processes.starter();
@@ -406,11 +409,11 @@ void run(const ServeOptions& options) {
     log::info("the web page is at " + listening.for_clients().url());
   }
   while (!signals.wait_for(kTrimEvery)) trim_heap();
-  log::info("ending: new requests are refused, those that run have " +
+  log::info("shutting down: new requests are refused, running requests have " +
             std::to_string(static_cast<int>(options.drain_timeout)) +
-            " s; a second signal ends at once");
+            " s to finish; a second signal ends the server immediately");
   const milliseconds delay =
-      options.drain_delay < 0 ? usual_drain_delay() : of_seconds(options.drain_delay);
+      options.drain_delay < 0 ? default_drain_delay() : of_seconds(options.drain_delay);
   last_resort.arm(delay + of_seconds(options.drain_timeout) + kEndTime);
   std::atomic<bool> drained{false};
   std::jthread second([&] {
@@ -429,25 +432,27 @@ void run(const ServeOptions& options) {
 void declare_contexts(CLI::App& command, ServeOptions& options) {
   command
       .add_option("--num-ctx-policy", options.num_ctx_policy,
-                  "What a request's num_ctx means: nothing (ignore), or a cap on its context (cap)")
+                  "What a request's num_ctx does: nothing (ignore), or limit its context (cap)")
       ->check(CLI::IsMember({"ignore", "cap"}))
       ->capture_default_str();
   command.add_option("--max-context-size", options.max_context,
-                     "Most positions of any request's context; 0: the model's maximum");
+                     "Max tokens of a context; 0: the model's maximum");
   command
       .add_option("--context-sizes", options.sizes,
                   "Sizes that a context grows through, separated by commas")
       ->delimiter(',');
   command
       .add_option("--overflow-policy", options.overflow_policy,
-                  "Where a context is full: refill, shift or stop")
+                  "When a context is full: refill, shift or stop")
       ->check(CLI::IsMember({"refill", "shift", "stop"}))
       ->capture_default_str();
   command
       .add_option("--overflow-reserve-batches", options.reserve_batches,
-                  "Recent tokens that a compaction keeps, in batches")
+                  "Batches of recent tokens that a compaction keeps")
       ->capture_default_str();
-  command.add_option("--overflow-batch", options.overflow_batch, "Tokens of such a batch")
+  command
+      .add_option("--overflow-batch", options.overflow_batch,
+                  "Tokens per batch of --overflow-reserve-batches")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
 }
@@ -455,56 +460,62 @@ void declare_contexts(CLI::App& command, ServeOptions& options) {
 void declare_models(CLI::App& command, ServeOptions& options) {
   command.add_option("--models", options.models, "Folder of the models (OLLAMA_MODELS)");
   command.add_option("--preload", options.preload,
-                     "Load this model before the server is ready, and keep it; repeatable");
-  command.add_flag("--read-only", options.read_only, "Refuse whatever would change stored models");
+                     "Load this model before the server is ready, and keep it loaded; repeatable");
+  command.add_flag("--read-only", options.read_only,
+                   "Refuse requests that would change stored models");
   command
       .add_option("--parallel", options.n_parallel,
-                  "Requests that run on one model at once (OLLAMA_NUM_PARALLEL)")
+                  "Max requests that run on one model at the same time (OLLAMA_NUM_PARALLEL)")
       ->check(CLI::Range(size_t{1}, kMaxParallel));
-  command.add_option("--max-loaded-models", options.n_max_loaded,
-                     "Models that are loaded at once (OLLAMA_MAX_LOADED_MODELS); 0: automatic");
-  command.add_option("--keep-alive", options.keep_alive,
-                     "How long an idle model stays loaded, 5m, -1 for ever (OLLAMA_KEEP_ALIVE)");
+  command.add_option(
+      "--max-loaded-models", options.n_max_loaded,
+      "Max models that are loaded at the same time (OLLAMA_MAX_LOADED_MODELS); 0: automatic");
+  command.add_option(
+      "--keep-alive", options.keep_alive,
+      "How long an idle model stays loaded, like 5m; -1: forever (OLLAMA_KEEP_ALIVE)");
   command
       .add_option("--memory", options.memory,
-                  "For all models together: bytes, with K, M or G, or a share of what there is")
+                  "Max memory of all models together: bytes, or with K, M or G, or a share of what "
+                  "the process may use")
       ->capture_default_str();
   command.add_option("--packed-limit", options.packed_limit,
-                     "Max size of packed weights that are kept beside the models, so that models "
-                     "load quickly; 0: none; 16G if not given (BILLOW_PACKED_LIMIT)");
+                     "Max size of packed weights that are stored next to the models, so that "
+                     "models load faster; 0: none; default: 16G (BILLOW_PACKED_LIMIT)");
   command.add_option("--sessions-limit", options.sessions_limit,
-                     "Max size of the KV of conversations that is kept on disk for each model, so "
-                     "that they go on after a restart without reading their texts again; 0: none; "
-                     "0 if not given (BILLOW_SESSIONS_LIMIT)");
-  command.add_option("--threads", options.n_threads, "Threads of a runner; 0: the physical cores")
+                     "Max size of the KV of conversations that is stored on disk for each model, "
+                     "so that they continue after a restart without reading their texts again; 0: "
+                     "none; default: 0 (BILLOW_SESSIONS_LIMIT)");
+  command
+      .add_option("--threads", options.n_threads,
+                  "Threads per runner; 0: one for each physical core")
       ->check(CLI::Range(0, 1024));
   command
       .add_option("--stream-interval", options.stream_interval,
-                  "Least milliseconds between two pieces of a streamed answer; tokens that come "
-                  "faster share a piece; 0: a piece for each token; 16 if not given "
-                  "(BILLOW_STREAM_INTERVAL)")
+                  "Min milliseconds between two pieces of a streamed answer; faster tokens share a "
+                  "piece; 0: one piece per token; default: 16 (BILLOW_STREAM_INTERVAL)")
       ->check(CLI::Range(uint64_t{0}, kMaxStreamInterval));
   command
       .add_option("--max-pass-time", options.max_pass_time,
-                  "Milliseconds that a pass of a model may take while somebody writes: prompts are "
-                  "read in chunks then; 0: no bound; 100 if not given (BILLOW_MAX_PASS_TIME)")
+                  "Max milliseconds of a pass while answers are written; prompts are then read in "
+                  "chunks; 0: no limit; default: 100 (BILLOW_MAX_PASS_TIME)")
       ->check(CLI::Range(uint64_t{0}, uint64_t{kLongestPassTime}));
   command
       .add_option("--draft-max", options.max_draft,
-                  "Tokens to guess at once from what was written before, at most; answers are the "
-                  "same, but come sooner where they repeat something; 0: guess none; 32 if not "
-                  "given (BILLOW_DRAFT_MAX)")
+                  "Max tokens to guess per pass from earlier text; answers stay the same, but "
+                  "repetitive answers come sooner; 0: do not guess; default: 32 (BILLOW_DRAFT_MAX)")
       ->check(CLI::Range(uint64_t{0}, uint64_t{kMaxDraft}));
   command
-      .add_option("--engine", options.engine,
-                  "What runs models that name no engine: auto (Billow's own engine, and "
-                  "llama-server for models that Billow does not know), billow or llama "
-                  "(BILLOW_ENGINE)")
+      .add_option(
+          "--engine", options.engine,
+          "Engine for models that name no engine: auto (Billow's own engine, or llama-server for "
+          "models that Billow does not support), billow or llama (BILLOW_ENGINE)")
       ->check(CLI::IsMember({"auto", "billow", "llama"}));
-  command.add_option("--llama-server", options.llama_server,
-                     "llama-server of an installed llama.cpp; the one on PATH if not given "
-                     "(BILLOW_LLAMA_SERVER)");
-  command.add_option("--kv-type", options.kv_type, "f16, q8_0 or f32 (OLLAMA_KV_CACHE_TYPE)")
+  command.add_option(
+      "--llama-server", options.llama_server,
+      "Path of llama.cpp's llama-server; default: search PATH (BILLOW_LLAMA_SERVER)");
+  command
+      .add_option("--kv-type", options.kv_type,
+                  "Format of keys and values: f16, q8_0 or f32 (OLLAMA_KV_CACHE_TYPE)")
       ->check(CLI::IsMember({"f16", "q8_0", "f32"}));
 }
 
@@ -512,61 +523,63 @@ void declare_network(CLI::App& command, ServeOptions& options) {
   command.add_option("--config", options.config,
                      "TOML file with these options; ~/.config/billow/billow.toml or "
                      "/etc/billow/billow.toml if not given (BILLOW_CONFIG)");
-  command.add_option("--host", options.host, "Where to listen, HOST[:PORT] (OLLAMA_HOST)");
-  command.add_option("--socket", options.socket, "A Unix socket to listen on as well");
-  command.add_option("--origins", options.origins,
-                     "Origins of web pages that may ask, separated by commas (OLLAMA_ORIGINS)");
+  command.add_option("--host", options.host, "Address to listen on, HOST[:PORT] (OLLAMA_HOST)");
+  command.add_option("--socket", options.socket, "A Unix socket to listen on, too");
+  command.add_option(
+      "--origins", options.origins,
+      "Origins of web pages that may send requests, separated by commas (OLLAMA_ORIGINS)");
   command
       .add_option("--max-queue", options.n_max_queue,
-                  "Waiting requests before others are refused (OLLAMA_MAX_QUEUE)")
+                  "Max waiting requests; more are refused (OLLAMA_MAX_QUEUE)")
       ->check(CLI::PositiveNumber);
-  command.add_option("--max-connections", options.max_connections, "Open connections")
+  command.add_option("--max-connections", options.max_connections, "Max open connections")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  command.add_option("--max-body", options.max_body, "Largest body of a request")
+  command.add_option("--max-body", options.max_body, "Max size of a request's body")
       ->capture_default_str();
-  command.add_option("--max-bodies", options.max_bodies,
-                     "All bodies together while they are read; twice --max-body if not given");
+  command.add_option(
+      "--max-bodies", options.max_bodies,
+      "Max size of all bodies together while they are read; default: twice --max-body");
 }
 
 void declare_operation(CLI::App& command, ServeOptions& options) {
   command
       .add_option("--drain-delay", options.drain_delay,
-                  "Seconds that it serves on after SIGTERM while it says that it is not ready (5 "
-                  "under systemd and Kubernetes, else 0)")
+                  "Seconds that the server continues to serve after SIGTERM while it reports that "
+                  "it is not ready (default: 5 under systemd and Kubernetes, else 0)")
       ->check(CLI::Range(0.0, 86400.0));
   command
       .add_option("--drain-timeout", options.drain_timeout,
-                  "Seconds that running requests have to finish when it ends")
+                  "Seconds that running requests have to finish at shutdown")
       ->check(CLI::Range(0.0, 86400.0))
       ->capture_default_str();
   command.add_option("--registry-mirror", options.registry_mirror,
-                     "Address that is asked for models of the default registry in its place, "
-                     "http://HOST:PORT or https://HOST [REGISTRY_MIRROR]");
+                     "Address to use in place of the default registry, http://HOST:PORT or "
+                     "https://HOST (BILLOW_REGISTRY_MIRROR)");
   command.add_option("--node-name", options.node_name,
-                     "Of this host, in X-Billow-Node and traces; the machine's if not given");
+                     "Name of this host in X-Billow-Node and traces; default: the machine's name");
   command
       .add_option("--metrics-alias", options.metrics_alias,
-                  "Names of another server that /metrics has, too")
+                  "Also report metrics under the names of this other server")
       ->check(CLI::IsMember({"vllm"}));
   command
       .add_option("--web-page", options.web_page,
-                  "The web page at /ui/: on or off; on if not given (BILLOW_WEB_PAGE)")
+                  "The web page at /ui/: on or off; default: on (BILLOW_WEB_PAGE)")
       ->check(CLI::IsMember({"on", "off"}));
-  command.add_option("--traces", options.n_traces, "Traces of requests that are kept")
+  command.add_option("--traces", options.n_traces, "Number of request traces to keep")
       ->capture_default_str();
   command
       .add_option("--api-version", options.api_version,
-                  "Version of Ollama that /api/version tells, which clients compare")
+                  "Version of Ollama that /api/version reports; clients compare it")
       ->capture_default_str();
 }
 
 }  // namespace
 
 void add_serve(CLI::App& app) {
-  CLI::App* command = app.add_subcommand(
-      "serve",
-      "Start the server. A setting's variable is in brackets; BILLOW_NAME goes before OLLAMA_NAME");
+  CLI::App* command = app.add_subcommand("serve",
+                                         "Start the server. Environment variables are in "
+                                         "parentheses; BILLOW_NAME overrides OLLAMA_NAME");
   command->alias("start");
   auto options = std::make_shared<ServeOptions>();
   declare_network(*command, *options);

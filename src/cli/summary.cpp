@@ -11,7 +11,7 @@
 namespace billow::cli {
 namespace {
 
-// n per second; 0 where nothing was done.
+// Returns n per second; 0 if nothing was done.
 double rate(size_t n, std::chrono::nanoseconds time) {
   const double seconds = std::chrono::duration<double>(time).count();
   return n > 0 && seconds > 0.0 ? static_cast<double>(n) / seconds : 0.0;
@@ -30,7 +30,7 @@ double decode_rate(const Answer& answer) {
   return rate(all.n_decoded, all.decode_time);
 }
 
-// Of all tokens behind the first, whatever happened between them.
+// Returns the rate of all tokens after the first, including the time of events.
 double rate_with_events(const Answer& answer) {
   return rate(answer.tokens.empty() ? 0 : answer.tokens.size() - 1, answer.answer_time);
 }

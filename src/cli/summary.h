@@ -1,4 +1,4 @@
-// What an answer was and took, at its end: as text for people and as JSON.
+// Summary of a finished answer, as text for people and as JSON.
 #pragma once
 
 #include <cstddef>
@@ -9,10 +9,11 @@
 
 namespace billow::cli {
 
-// Lines of name=value below "=== Summary ===". `kv_max`: the most KV memory so far, in bytes.
+// Returns lines of name=value below "=== Summary ===". `kv_max` is the max KV memory so far, in
+// bytes.
 std::string summary_text(const Answer& answer, size_t kv_max);
 
-// The same values; its events are in event_json's form, elsewhere.
+// Returns the same values as JSON, without the events (see event_json).
 Json summary_json(const Answer& answer, size_t kv_max);
 
 }  // namespace billow::cli

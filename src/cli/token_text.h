@@ -1,4 +1,4 @@
-// Tokens as people and programs write and read them on the command line. Pure; any thread.
+// Converts tokens from and to text on the command line. Pure and thread-safe.
 #pragma once
 
 #include <string>
@@ -10,15 +10,16 @@
 
 namespace billow::cli {
 
-// Appends the ids of `words`, which spaces, commas or line ends separate; so `[1, 2]` works too.
-// Throws Error (kInvalidInput) for a word that is no id of the vocabulary.
+// Parses ids that are separated by spaces, commas, brackets or line ends, and appends them to
+// `ids`. So `[1, 2]` works, too. Throws Error (kInvalidInput) for a word that is not an id of the
+// vocabulary.
 void append_token_ids(std::string_view words, const tokenizer::Tokenizer& tokenizer,
                       std::vector<tokenizer::TokenId>& ids);
 
-// `bytes` on one line: control characters and what is not UTF-8 are escaped.
+// Returns `bytes` on one line, with control characters and invalid UTF-8 escaped.
 std::string visible_text(std::string_view bytes);
 
-// A string if the piece is whole UTF-8, else an array of its bytes.
+// Returns a string if the piece is valid UTF-8, else an array of its bytes.
 Json json_piece(std::string_view piece);
 
 }  // namespace billow::cli

@@ -14,7 +14,7 @@ tokenizer::Tokenizer sample_tokenizer() {
   return tokenizer::Tokenizer::load(gguf::File::parse(bytes, "sample.gguf"));
 }
 
-TEST(TokenText, IdsMayBeSeparatedInEveryUsualWay) {
+TEST(TokenText, ParsesIdsWithAnySeparator) {
   const tokenizer::Tokenizer tokenizer = sample_tokenizer();
   for (const char* words : {"1,5,9", "1 5 9", "[1, 5,\n9]", " 1\t5,,9 "}) {
     std::vector<tokenizer::TokenId> ids = {7};
@@ -26,7 +26,7 @@ TEST(TokenText, IdsMayBeSeparatedInEveryUsualWay) {
   EXPECT_TRUE(none.empty());
 }
 
-TEST(TokenText, WhatIsNoIdIsNamedWithTheRange) {
+TEST(TokenText, NamesInvalidIdsAndTheValidRange) {
   const tokenizer::Tokenizer tokenizer = sample_tokenizer();
   const std::string range = "(0 to " + std::to_string(tokenizer.n_tokens() - 1) + ")";
   for (const std::string word :
@@ -42,7 +42,7 @@ TEST(TokenText, WhatIsNoIdIsNamedWithTheRange) {
   }
 }
 
-TEST(TokenText, PiecesAreShownOnOneLine) {
+TEST(TokenText, ShowsPiecesOnOneLine) {
   EXPECT_EQ(visible_text("a\nb\tc\\d\r\x1b\xff\u00e9"), "a\\nb\\tc\\\\d\\x0D\\x1B\\xFF\u00e9");
   EXPECT_EQ(json_piece("\u00e9").dump(), "\"\u00e9\"");
   EXPECT_EQ(json_piece("\xc3").dump(), "[195]");

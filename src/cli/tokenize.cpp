@@ -1,4 +1,4 @@
-// billow tokenize: the token ids of a text on standard input.
+// billow tokenize: prints the token ids of the text on standard input.
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <iterator>
@@ -69,11 +69,11 @@ void add_tokenize(CLI::App& app) {
   CLI::App* command =
       app.add_subcommand("tokenize", "Print the token ids of the text on standard input");
   command->add_option("--model,-m", options->model, "GGUF file")->required();
-  command->add_flag("--no-special", options->no_special, "Add no BOS, EOS, CLS or SEP");
+  command->add_flag("--no-special", options->no_special, "Do not add BOS, EOS, CLS or SEP");
   command->add_flag("--no-parse-special", options->no_parse_special,
-                    "Control tokens in the text are ordinary text");
-  command->add_flag("--pieces", options->pieces, "One id and its text per line");
-  command->add_flag("--json", options->json, "A JSON array");
+                    "Treat control tokens in the text as ordinary text");
+  command->add_flag("--pieces", options->pieces, "Print one id and its text per line");
+  command->add_flag("--json", options->json, "Print a JSON array");
   command->callback([options] { run(*options); });
 }
 

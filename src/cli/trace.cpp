@@ -32,7 +32,7 @@ void Trace::add(const TraceRow& row) {
 void Trace::close() {
   const bool failed = std::ferror(file_.get()) != 0;
   if (std::fclose(file_.release()) != 0) throw system_error("cannot write trace", path_, errno);
-  if (failed) throw system_error("cannot write trace", path_, EIO);  // at an earlier line
+  if (failed) throw system_error("cannot write trace", path_, EIO);  // of an earlier line
 }
 
 size_t Trace::resident_bytes() const noexcept {
@@ -41,7 +41,7 @@ size_t Trace::resident_bytes() const noexcept {
   if (n <= 0) return 0;
   text[n] = '\0';
   char* second = nullptr;
-  std::strtoull(text, &second, 10);  // the size; then the resident pages
+  std::strtoull(text, &second, 10);  // skips the size; the resident pages follow
   return static_cast<size_t>(std::strtoull(second, nullptr, 10)) *
          static_cast<size_t>(::sysconf(_SC_PAGESIZE));
 }

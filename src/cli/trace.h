@@ -1,5 +1,5 @@
-// --trace: a line of CSV for each token of an answer, for plots and for tests of pauses and memory.
-// One thread.
+// Writes the file of --trace: a line of CSV for each token of an answer. Plots and tests of pauses
+// and memory use it. Not thread-safe.
 #pragma once
 
 #include <chrono>
@@ -16,20 +16,20 @@ struct TraceRow {
   std::chrono::nanoseconds time{};  // since the first token
   size_t n_held = 0;                // evaluated tokens in the context
   size_t rung = 0;
-  engine::MemoryUse memory = {};  // no KV behind the last token: its memory has been given back
+  engine::MemoryUse memory = {};  // no KV for the last token: its memory has been freed
 };
 
 class Trace {
  public:
-  // Makes the file, with the header line. Throws Error where it cannot.
+  // Creates the file and writes the header line. Throws Error on failure.
   explicit Trace(const std::string& path);
   ~Trace();
   Trace(const Trace&) = delete;
   Trace& operator=(const Trace&) = delete;
 
-  // Adds a line, with the number of the token, from 1, and what memory is resident now.
+  // Appends a line with the row, the token's number (from 1) and the resident memory.
   void add(const TraceRow& row);
-  // Throws Error where a line could not be written.
+  // Closes the file. Throws Error if a line could not be written.
   void close();
 
  private:
@@ -40,7 +40,7 @@ class Trace {
 
   std::string path_;
   std::unique_ptr<std::FILE, CloseFile> file_;
-  int statm_ = -1;  // kept open: one read for each token
+  int statm_ = -1;  // /proc/self/statm, kept open: read once per token
   size_t n_rows_ = 0;
 };
 

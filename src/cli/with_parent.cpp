@@ -1,5 +1,5 @@
-// billow with-parent PROGRAM...: becomes another program, which ends when the process that started
-// this one ends. Runners start llama-server so.
+// billow with-parent PROGRAM...: replaces itself with another program, which ends when the parent
+// process ends. Runners use it to start llama-server.
 #include <fcntl.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -21,7 +21,7 @@ namespace billow::cli {
 namespace {
 
 struct WithParentOptions {
-  std::string without;  // variables whose names begin so
+  std::string without;  // prefix of variables to remove
   std::vector<std::string> set;
   std::vector<std::string> command;
 };
@@ -58,20 +58,20 @@ void end_with_parent() {
   const pid_t parent = ::getppid();
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (parent == 1 || ::getppid() != parent)
-    throw Error(ErrorCode::kInvalidInput, "--with-parent: the parent has ended already");
+    throw Error(ErrorCode::kInvalidInput, "--with-parent: the parent has already ended");
 }
 
 void add_with_parent(CLI::App& app) {
-  CLI::App* command = app.add_subcommand(
-      "with-parent", "Become a program that ends with the parent of this process");
-  command->group("");  // runners use it: it is no command for people
+  CLI::App* command =
+      app.add_subcommand("with-parent", "Run a program that ends with the parent of this process");
+  command->group("");  // hidden, because only runners use it
   auto options = std::make_shared<WithParentOptions>();
   command->add_option("--without", options->without,
                       "Remove variables whose names begin with this");
   command->add_option("--set", options->set, "NAME=VALUE, a variable; repeatable")
       ->take_all()
       ->expected(1);
-  command->add_option("PROGRAM", options->command, "A path, and its arguments")->required();
+  command->add_option("PROGRAM", options->command, "A path and its arguments")->required();
   command->positionals_at_end();
   command->callback([options] { run(*options); });
 }

@@ -72,7 +72,7 @@ TEST(Grammar, NamesTheProblemInOneLine) {
        "is not supported"},
       {{GrammarKind::kJsonSchema, R"({"oneOf":[{"type":"string"},{"maxLength":3}]})"},
        "unsupported: grammar (json_schema): JSON Schema keyword \"oneOf\" is supported only where "
-       "no two of its schemas can hold at once; use \"anyOf\""},
+       "no two of its schemas can be valid at the same time; use \"anyOf\""},
       {{GrammarKind::kJsonSchema, R"({"type":"string","pattern":"(?=a)b"})"},
        "invalid_input: grammar (json_schema): look-around, including look-ahead and look-behind, "
        "is not supported"},

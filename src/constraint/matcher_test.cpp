@@ -154,7 +154,7 @@ TEST(Matcher, ThrowsIfNoTokenIsPossible) {
     (void)allowed(matcher);
     ADD_FAILURE() << "no error";
   } catch (const Error& error) {
-    EXPECT_STREQ(error.what(), "grammar: the grammar has no way on from here");
+    EXPECT_STREQ(error.what(), "grammar: the grammar allows no further token");
   }
 }
 

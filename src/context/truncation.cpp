@@ -130,10 +130,4 @@ FittingMessages fitting_messages(std::span<const ChatMessage> messages, size_t l
   return {cuts.kept(cuts.n_cuts() - 1), false};
 }
 
-size_t left_by_ollama(size_t context, int64_t keep) {
-  if (context == 0) return 0;
-  const size_t kept = keep < 0 ? 0 : std::min(static_cast<size_t>(keep), context - 1);
-  return context - std::max<size_t>(1, (context - kept) / 2);
-}
-
 }  // namespace billow::context

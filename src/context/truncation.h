@@ -71,9 +71,4 @@ FittingMessages fitting_messages(std::span<const ChatMessage> messages, size_t l
                                  size_t n_fixed, size_t n_whole,
                                  const std::function<size_t(std::span<const size_t> kept)>& count);
 
-// Returns how many tokens Ollama leaves of a full context when it truncates: the first `keep`
-// (negative: none), and the later half of the others. At least one token is dropped. For callers
-// that want Ollama's behaviour.
-size_t left_by_ollama(size_t context, int64_t keep);
-
 }  // namespace billow::context

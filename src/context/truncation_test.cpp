@@ -15,16 +15,6 @@ namespace {
 
 using Kept = std::vector<size_t>;
 
-TEST(Truncation, TR_1_EqualsOllama) {
-  EXPECT_EQ(left_by_ollama(8, 3), 6u);
-  EXPECT_EQ(left_by_ollama(4096, 4), 2050u);
-  EXPECT_EQ(left_by_ollama(4096, 5), 2051u);
-  EXPECT_EQ(left_by_ollama(8, 99), 7u);
-  EXPECT_EQ(left_by_ollama(8, -1), 4u);
-  EXPECT_EQ(left_by_ollama(1, 0), 0u);
-  EXPECT_EQ(left_by_ollama(0, 0), 0u);
-}
-
 ChatRole role_of(char letter) {
   switch (letter) {
     case 's':

@@ -16,7 +16,7 @@
 namespace billow::convert {
 namespace {
 
-// Keys behind "ARCHITECTURE.", and the fields of config.json that have the same number.
+// Keys after "ARCHITECTURE.", and the fields of config.json with the same number.
 struct Field {
   std::string_view key;
   std::string_view field;
@@ -42,7 +42,7 @@ constexpr Field kFields[] = {{"embedding_length", "hidden_size"},
                              {"ssm.time_step_rank", "linear_num_value_heads"},
                              {"ssm.state_size", "linear_key_head_dim"}};
 
-// A number, or of a list of one for each layer the greatest.
+// Returns a number, or the maximum of a list with one number per layer.
 std::optional<uint64_t> number_of(const gguf::File& model, const std::string& key) {
   const gguf::Value* value = model.find(key);
   if (value == nullptr) return std::nullopt;
@@ -92,9 +92,8 @@ Document config_of(const gguf::File& model, std::string_view architecture,
 AdapterBase base_of(const Sources& sources) {
   const LanguageFamily* family = find_language_family(sources);
   if (family == nullptr) {
-    throw Error(ErrorCode::kUnsupported,
-                "the adapter's base is no language model that can be converted (" +
-                    ModelConfig(sources).class_name() + ")");
+    throw Error(ErrorCode::kUnsupported, "the adapter's base is not a supported language model (" +
+                                             ModelConfig(sources).class_name() + ")");
   }
   return {family, ModelConfig(sources, family->defaults)};
 }

@@ -1,5 +1,4 @@
-// What the conversion of an adapter knows of the model that it was made for. Plain data; any
-// thread.
+// The base model of an adapter: its family and its configuration. Plain data, thread-safe.
 #pragma once
 
 #include <vector>
@@ -16,12 +15,12 @@ struct AdapterBase {
   ModelConfig config;
 };
 
-// By config.json. Throws Error for a model that is none of the families.
+// Reads the base model from config.json. Throws Error if no family matches the model.
 AdapterBase base_of(const Sources& sources);
 
-// By the keys of a GGUF file, which several families may write: the names of the adapter's tensors
-// tell which it was. The configurations have the sizes that rules for matrices read. Throws Error
-// (kUnsupported) for an architecture of none of them.
+// Reads the base model from a GGUF file. Returns one candidate per family that writes this
+// architecture; the tensor names of the adapter decide between them. The configurations contain the
+// sizes that the matrix rules read. Throws Error (kUnsupported) if no family has this architecture.
 std::vector<AdapterBase> bases_of(const gguf::File& model);
 
 }  // namespace billow::convert

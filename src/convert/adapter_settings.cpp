@@ -16,8 +16,8 @@ namespace {
 
 constexpr const char* kFile = "adapter_config.json";
 
-// Fields that change what an adapter does, and that GGUF adapters have no place for. Absent, null,
-// false and empty values are fine.
+// Fields that change the effect of an adapter and that GGUF adapters cannot express. Absent, null,
+// false and empty values are allowed.
 struct Unsupported {
   const char* field;
   const char* what;
@@ -26,7 +26,7 @@ constexpr std::array kUnsupported{
     Unsupported{"use_dora", "DoRA"},
     Unsupported{"use_qalora", "QALoRA"},
     Unsupported{"use_bdlora", "BD-LoRA"},
-    Unsupported{"lora_bias", "a bias beside the two matrices"},
+    Unsupported{"lora_bias", "a bias in addition to the two matrices"},
     Unsupported{"modules_to_save", "modules that are kept whole"},
     Unsupported{"target_parameters", "adapters of parameters outside of linear layers"},
     Unsupported{"trainable_token_indices", "single tokens that were trained"},
@@ -55,8 +55,8 @@ double checked_alpha(const DocumentFields& fields, const char* field, double alp
   return alpha;
 }
 
-// Names of modules, or ends of such names. peft takes them for regular expressions; those of
-// strangers are not run here.
+// Returns whether `name` is a module name or the end of one. peft treats these names as regular
+// expressions. The converter does not run regular expressions from untrusted files.
 bool is_plain_name(std::string_view name) {
   return !name.empty() && std::ranges::all_of(name, [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||

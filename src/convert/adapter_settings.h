@@ -1,4 +1,4 @@
-// What adapter_config.json of the peft library says of an adapter (LoRA). Plain data; any thread.
+// The settings of a LoRA adapter, read from peft's adapter_config.json. Plain data, thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -12,16 +12,17 @@ namespace billow::convert {
 
 struct AdapterSettings {
   double alpha = 0;
-  std::map<std::string, double> alphas;  // of modules whose names end so; others have `alpha`
-  bool scales_by_root = false;           // "use_rslora": by the root of the rank
+  std::map<std::string, double> alphas;  // by suffix of the module name; other modules use `alpha`
+  bool scales_by_root = false;           // "use_rslora": divides by the square root of the rank
   bool stores_turned = false;            // "fan_in_fan_out": weights are [inputs][outputs]
 
-  // Of a module's pair. The product of its matrices is multiplied with this, divided by the rank.
+  // Returns the factor of a module's matrix product. GGUF readers divide the factor by the rank.
   double alpha_of(std::string_view module, uint64_t rank) const;
 };
 
-// Throws Error that names the field for another kind of adapter than LoRA, and for everything that
-// a GGUF adapter cannot express (DoRA, whole modules, tokens, layers that are repeated).
+// Reads and validates the settings. Throws Error that names the field for an adapter of another
+// kind than LoRA. Also throws Error for each setting that a GGUF adapter cannot express: DoRA,
+// whole modules, tokens, repeated layers.
 AdapterSettings read_adapter_settings(const Sources& sources);
 
 }  // namespace billow::convert

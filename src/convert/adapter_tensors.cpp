@@ -23,7 +23,7 @@ constexpr uint64_t kMaxRank = 65536;
 struct Pair {
   const SafeTensor* a = nullptr;  // [rank][inputs]
   const SafeTensor* b = nullptr;  // [outputs][rank]
-  std::string module;             // of the model: "model.layers.0.self_attn.q_proj"
+  std::string module;             // name in the model: "model.layers.0.self_attn.q_proj"
 
   uint64_t rank() const { return a->shape[0]; }
   uint64_t n_inputs() const { return a->shape[1]; }
@@ -39,7 +39,7 @@ struct Pair {
               fmt::format("tensor '{}' does not fit the other half of its pair", tensor.name));
 }
 
-// peft puts the model within two objects of its own.
+// Removes the prefixes of the two objects that peft wraps around the model.
 std::string module_of(std::string_view name, std::string_view end) {
   name.remove_suffix(end.size());
   for (const std::string_view prefix : {"base_model.model.", "base_model."}) {
@@ -57,11 +57,11 @@ std::map<std::string, Pair> pairs_of(Weights& weights) {
     if (!is_first && !name.ends_with(kSecond)) {
       const bool is_of_tokens = name.find(".lora_embedding_") != std::string::npos;
       refuse(name, is_of_tokens ? "changes a table of tokens: only linear layers can be converted"
-                                : "is no half of a LoRA pair: merge the adapter into the model");
+                                : "is not half of a LoRA pair: merge the adapter into the model");
     }
     const SafeTensor* tensor = weights.take(name);
     if (tensor->shape.size() != 2 || std::ranges::count(tensor->shape, uint64_t{0}) != 0)
-      refuse(name, "is no matrix: only linear layers can be converted");
+      refuse(name, "is not a matrix: only linear layers can be converted");
     require_known_type(*tensor, name);
     const std::string module = module_of(name, is_first ? kFirst : kSecond);
     Pair& pair = pairs[module];
@@ -71,8 +71,9 @@ std::map<std::string, Pair> pairs_of(Weights& weights) {
   for (const auto& [module, pair] : pairs) {
     if (pair.a == nullptr || pair.b == nullptr) {
       const std::string& there = (pair.a == nullptr ? pair.b : pair.a)->name;
-      throw Error(ErrorCode::kInvalidInput,
-                  fmt::format("tensor '{}' is there, but not the other half of its pair", there));
+      throw Error(
+          ErrorCode::kInvalidInput,
+          fmt::format("tensor '{}' is present, but the other half of its pair is missing", there));
     }
     if (pair.b->shape[1] != pair.rank() || pair.rank() > kMaxRank) refuse_shape(*pair.b);
   }
@@ -95,15 +96,16 @@ class Planner {
       add(matrix);
     for (const auto& [changed, pair] : pair_of_)
       if (!used_.contains(pair)) {
-        refuse(pair->a->name, fmt::format("changes a matrix that a GGUF file of a {} has not",
-                                          config_.class_name()));
+        refuse(pair->a->name,
+               fmt::format("changes a matrix that the GGUF file of a {} does not have",
+                           config_.class_name()));
       }
     return std::move(plan_);
   }
 
  private:
-  // One alpha for all where it gives each pair its factor; else that of the file, and the pairs'
-  // second matrices make up for the rest.
+  // If one alpha gives all pairs their factors, uses that alpha. Otherwise uses the alpha of the
+  // file and scales the second matrices of the pairs to compensate.
   void choose_alpha() {
     const Pair& first = pairs_.begin()->second;
     const double wanted = alpha_of(first);
@@ -117,7 +119,8 @@ class Planner {
 
   double alpha_of(const Pair& pair) const { return settings_.alpha_of(pair.module, pair.rank()); }
 
-  // The matrix that a pair changes: there to be looked up in the rules, and never read.
+  // Adds a placeholder for the matrix that a pair changes. The rules look up its name and shape;
+  // nothing reads its bytes.
   std::string put_changed(const Pair& pair) {
     SafeTensor changed = *pair.b;
     changed.name = pair.module + ".weight";
@@ -137,13 +140,13 @@ class Planner {
     second.name = matrix.name + ".lora_b";
     for (const TensorPart& part : matrix.parts) {
       const auto found = pair_of_.find(part.source);
-      if (found == pair_of_.end()) refuse(matrix.name, "has parts that the adapter has not");
+      if (found == pair_of_.end()) refuse(matrix.name, "has parts that the adapter does not have");
       const Pair& pair = *found->second;
       used_.insert(&pair);
       first.parts.push_back(first_half(pair, part));
       second.parts.push_back(second_half(pair, part));
       const bool is_alike = first.parts.front().n_rows == first.parts.back().n_rows;
-      if (!is_alike) refuse(pair.a->name, "is of another rank than others that share a tensor");
+      if (!is_alike) refuse(pair.a->name, "has another rank than the other parts of its tensor");
     }
     first.shape = shape_of(first, matrix);
     second.shape = shape_of(second, matrix);
@@ -159,7 +162,7 @@ class Planner {
     return shape;
   }
 
-  // What the rules do to the columns of W.
+  // Applies the rules for the columns of W.
   TensorPart first_half(const Pair& pair, const TensorPart& part) const {
     check(pair, part);
     TensorPart half;
@@ -170,7 +173,7 @@ class Planner {
     return half;
   }
 
-  // What they do to its rows.
+  // Applies the rules for the rows of W.
   TensorPart second_half(const Pair& pair, const TensorPart& part) const {
     TensorPart half;
     half.source = pair.b;
@@ -200,7 +203,7 @@ class Planner {
     const bool keeps_rows = !is_turned || !part.row_of;
     if (!is_product || !keeps_columns || !keeps_rows || part.scales != nullptr) {
       refuse(pair.a->name,
-             "changes a matrix whose form in GGUF is another: merge the adapter into the model");
+             "changes a matrix that GGUF stores in another form: merge the adapter into the model");
     }
   }
 

@@ -1,6 +1,7 @@
-// Which tensors the GGUF file of an adapter has. The rules of the family say what becomes of the
-// matrix W that a pair changes, W + B A. What they do to the rows of W is done to those of B, and
-// what they do to its columns to those of A, so no family has rules for adapters. One thread.
+// Plans the tensors of an adapter's GGUF file. An adapter pair changes a matrix W to W + B A. The
+// tensor rules of the family describe the conversion of W. Row operations on W apply to B, and
+// column operations on W apply to A. Families therefore need no rules for adapters. Not
+// thread-safe.
 #pragma once
 
 #include <vector>
@@ -15,12 +16,13 @@ namespace billow::convert {
 
 struct AdapterPlan {
   std::vector<PlannedTensor> tensors;  // NAME.lora_a and NAME.lora_b
-  double alpha = 0;                    // adapter.lora.alpha, to be divided by each pair's rank
+  double alpha = 0;  // adapter.lora.alpha; readers divide it by the rank of each pair
 };
 
-// `weights` are the adapter's; `config` is that of the model that it was made for. Throws Error
-// that names the tensor for one that is no half of a pair, for a pair of a matrix that the GGUF
-// file of the model has not or has in another form than rows and columns of W.
+// Plans the file. `weights` are the tensors of the adapter. `config` is the configuration of the
+// base model. Throws Error that names the tensor if the tensor is not half of a pair. Also throws
+// Error if the GGUF file of the base model does not contain the matrix. The GGUF matrix must
+// consist of rows and columns of W; otherwise the function throws Error, too.
 AdapterPlan plan_adapter(const AdapterSettings& settings, const LanguageFamily& family,
                          const ModelConfig& config, Weights& weights);
 

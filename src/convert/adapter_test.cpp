@@ -69,7 +69,7 @@ class Adapter : public testing::Test {
     return values;
   }
 
-  // The numbers of a source tensor, row `row_of(i)` at row i, times `factor`.
+  // Returns the numbers of a source tensor with row `row_of(i)` at row i, times `factor`.
   static std::vector<float> expected(
       const std::string& name, uint64_t n_rows, uint64_t row_len,
       const std::function<uint64_t(uint64_t)>& row_of = [](uint64_t row) { return row; },
@@ -87,7 +87,7 @@ class Adapter : public testing::Test {
   std::vector<std::byte> bytes;
 };
 
-TEST_F(Adapter, HasTheRowsOfTheMatrixInItsSecondHalf) {
+TEST_F(Adapter, ReordersRowsOfTheSecondHalf) {
   const gguf::File file = make();
   EXPECT_EQ(file.require_string("general.architecture"), "llama");
   EXPECT_EQ(file.require_string("general.type"), "adapter");
@@ -109,15 +109,15 @@ TEST_F(Adapter, HasTheRowsOfTheMatrixInItsSecondHalf) {
             (std::array<uint64_t, 4>{kRank, kWidth, 1, 1}));
 }
 
-TEST_F(Adapter, HasTheTypeThatIsAskedFor) {
+TEST_F(Adapter, HasRequestedType) {
   const gguf::File file = make(quant::Type::kQ8_0);
   const auto type = [&](const char* name) { return file.find_tensor(name)->type; };
   EXPECT_EQ(type("blk.0.attn_q.weight.lora_a"), static_cast<uint32_t>(quant::Type::kQ8_0));
   EXPECT_EQ(type("blk.0.attn_q.weight.lora_b"), static_cast<uint32_t>(quant::Type::kF16));
 }
 
-// InternLM2 keeps the queries, the key and the value of each group of heads in one matrix.
-TEST_F(Adapter, PartsOfAMatrixShareTheFirstHalf) {
+// InternLM2 stores the queries, the key and the value of each group of heads in one matrix.
+TEST_F(Adapter, PartsOfMatrixShareFirstHalf) {
   base.config["architectures"] = {"InternLM2ForCausalLM"};
   constexpr uint64_t kGroups = 2;
   constexpr uint64_t kGroupRows = 4 * kHeadLen;
@@ -130,7 +130,7 @@ TEST_F(Adapter, PartsOfAMatrixShareTheFirstHalf) {
   for (const char* part : {"blk.0.attn_q", "blk.0.attn_k", "blk.0.attn_v"})
     EXPECT_EQ(numbers(file, std::string(part) + ".weight.lora_a"),
               expected(joint + "A.weight", kRank, kWidth));
-  // Row `i` of a head with rows in pairs.
+  // Returns the source row of row `i`, for a head with rows in pairs.
   const auto paired = [](uint64_t i) { return i / 2 + i % 2 * (kHeadLen / 2); };
   const auto query = [&](uint64_t row) {
     const uint64_t head = row / kHeadLen;
@@ -150,7 +150,7 @@ TEST_F(Adapter, PartsOfAMatrixShareTheFirstHalf) {
             expected(second, kGroups * kHeadLen, kRank, value));
 }
 
-TEST_F(Adapter, ExpertsAreStacked) {
+TEST_F(Adapter, StacksExperts) {
   base.config["architectures"] = {"MixtralForCausalLM"};
   base.config["num_local_experts"] = 3;
   peft.tensors.clear();
@@ -169,7 +169,7 @@ TEST_F(Adapter, ExpertsAreStacked) {
   EXPECT_EQ(numbers(file, "blk.1.ffn_down_exps.weight.lora_b"), all);
 }
 
-TEST_F(Adapter, PairsOfOtherScalesAreMultiplied) {
+TEST_F(Adapter, ScalesPairsWithOtherAlpha) {
   settings["alpha_pattern"] = Json{{"mlp.down_proj", 3}};
   const gguf::File file = make();
   EXPECT_EQ(gguf::as_float(*file.find("adapter.lora.alpha")), 6);
@@ -181,7 +181,7 @@ TEST_F(Adapter, PairsOfOtherScalesAreMultiplied) {
   EXPECT_EQ(gguf::as_float(*make().find("adapter.lora.alpha")), 12) << "6 times the root of 4";
 }
 
-TEST_F(Adapter, IsRefusedByNameForWhatGgufCannotExpress) {
+TEST_F(Adapter, NamesSettingThatGgufCannotExpress) {
   const Json good = settings;
   const auto expect_refused = [&](const char* field, const Json& value, const char* why) {
     settings = good;
@@ -201,7 +201,7 @@ TEST_F(Adapter, IsRefusedByNameForWhatGgufCannotExpress) {
   expect_refused("fan_in_fan_out", true, "does not store turned");
 }
 
-TEST_F(Adapter, IsRefusedByNameForTensorsThatDoNotFit) {
+TEST_F(Adapter, NamesTensorThatDoesNotFit) {
   const SampleTensors good = peft.tensors;
   const auto expect_refused = [&](const std::string& name, const SampleTensor& tensor,
                                   const char* why) {
@@ -210,23 +210,25 @@ TEST_F(Adapter, IsRefusedByNameForTensorsThatDoNotFit) {
     EXPECT_NE(refusal().find(why), std::string::npos) << name << ": " << refusal();
   };
   expect_refused("1.mlp.up_proj.lora_A.weight", {{kRank, kWidth}, "F32"},
-                 "is there, but not the other half of its pair");
+                 "is present, but the other half of its pair is missing");
   expect_refused("1.mlp.down_proj.lora_B.weight", {{kWidth, 5}, "F32"}, "does not fit");
-  expect_refused("1.mlp.down_proj.lora_A.weight", {{kRank, 4, 12}, "F32"}, "is no matrix");
-  expect_refused("1.mlp.down_proj.weight", {{kWidth, 48}, "F32"}, "is no half of a LoRA pair");
-  expect_refused("1.mlp.down_proj.lora_magnitude_vector", {{kWidth}, "F32"}, "is no half");
-  expect_refused("0.self_attn.q_proj.lora_B.weight", {{30, kRank}, "F32"}, "is not of the shape");
+  expect_refused("1.mlp.down_proj.lora_A.weight", {{kRank, 4, 12}, "F32"}, "is not a matrix");
+  expect_refused("1.mlp.down_proj.weight", {{kWidth, 48}, "F32"}, "is not half of a LoRA pair");
+  expect_refused("1.mlp.down_proj.lora_magnitude_vector", {{kWidth}, "F32"}, "is not half");
+  expect_refused("0.self_attn.q_proj.lora_B.weight", {{30, kRank}, "F32"},
+                 "does not have the shape");
   peft.tensors = good;
   add("1.mlp.other_proj", kWidth, kWidth);
-  EXPECT_NE(refusal().find("changes a matrix that a GGUF file of a LlamaForCausalLM has not"),
-            std::string::npos);
+  EXPECT_NE(
+      refusal().find("changes a matrix that the GGUF file of a LlamaForCausalLM does not have"),
+      std::string::npos);
   peft.tensors.clear();
   peft.tensors["base_model.model.model.embed_tokens.lora_embedding_A"] = {{kRank, 20}, "F32"};
   EXPECT_NE(refusal().find("changes a table of tokens"), std::string::npos);
 }
 
-// Keys of a GGUF file say the same as config.json.
-TEST_F(Adapter, IsConvertedByTheKeysOfItsBasesGgufFile) {
+// The keys of a GGUF file replace config.json.
+TEST_F(Adapter, UsesKeysOfBaseGgufFile) {
   make();
   const std::vector<std::byte> expected = bytes;
   gguf::Writer writer;
@@ -265,14 +267,13 @@ TEST_F(Adapter, IsConvertedByTheKeysOfItsBasesGgufFile) {
   EXPECT_NE(refusal_of(writer).find("llama.attention.head_count"), std::string::npos);
   gguf::Writer bare;
   bare.set_string("general.architecture", "llama");
-  EXPECT_NE(refusal_of(bare).find("by its base's GGUF file alone"), std::string::npos)
+  EXPECT_NE(refusal_of(bare).find("with only its base's GGUF file"), std::string::npos)
       << refusal_of(bare);
 }
 
-TEST_F(Adapter, IsRefusedForABaseThatIsNoLanguageModel) {
+TEST_F(Adapter, RefusesBaseThatIsNotLanguageModel) {
   base.config["architectures"] = {"BertModel"};
-  EXPECT_NE(refusal().find("is no language model that can be converted (BertModel)"),
-            std::string::npos);
+  EXPECT_NE(refusal().find("is not a supported language model (BertModel)"), std::string::npos);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Byte-level BPE from tokenizer.json, and the vocabulary of RoBERTa, which is one.
+// Byte-level BPE from tokenizer.json. RoBERTa's vocabulary is of this kind.
 #include <algorithm>
 #include <cstdint>
 #include <string>
@@ -14,14 +14,14 @@ namespace {
 
 using tokenizer::TokenType;
 
-// In the form that merges have: a space within a part would end it.
+// Escapes a part of a merge, because a space would end the part.
 std::string merge_text(const std::string& left, const std::string& right) {
   std::string text;
   for (const std::string* part : {&left, &right}) {
     if (part == &right) text += ' ';
     for (const char c : *part) {
       if (c == ' ') {
-        text += "\xC4\xA0";  // U+0120, what stands for a space in byte-level BPE
+        text += "\xC4\xA0";  // U+0120 represents a space in byte-level BPE
       } else {
         text += c;
       }
@@ -52,7 +52,7 @@ std::pair<std::string, std::string> merge_parts(const DocumentFields& model,
   const std::string text = merge.is_string() ? merge.get<std::string>() : "";
   const size_t space = text.find(' ', 1);
   if (text.empty() || space == std::string::npos) {
-    model.refuse("merges", "must be of pairs of pieces");
+    model.refuse("merges", "must contain pairs of pieces");
   }
   return {text.substr(0, space), text.substr(space + 1)};
 }
@@ -86,9 +86,9 @@ void read_pair_files(const Sources& sources, Vocabulary& vocabulary) {
     if (line.empty() || (n_lines == 0 && line.starts_with('#'))) continue;
     const size_t space = line.find(' ');
     if (space == std::string_view::npos || line.find(' ', space + 1) != std::string_view::npos) {
-      throw Error(
-          ErrorCode::kInvalidInput,
-          std::string(kMerges) + ": line " + std::to_string(n_lines + 1) + " is not of two pieces");
+      throw Error(ErrorCode::kInvalidInput, std::string(kMerges) + ": line " +
+                                                std::to_string(n_lines + 1) +
+                                                " does not have two pieces");
     }
     vocabulary.merges.emplace_back(line);
   }

@@ -16,13 +16,13 @@ namespace {
 constexpr const char* kConfig = "tokenizer_config.json";
 constexpr const char* kFile = "chat_template.jinja";
 constexpr const char* kJsonFile = "chat_template.json";
-constexpr std::string_view kMoreBegin = "additional_chat_templates/";  // each a file NAME.jinja
+constexpr std::string_view kMoreBegin = "additional_chat_templates/";  // contains files NAME.jinja
 constexpr std::string_view kMoreEnd = ".jinja";
 constexpr std::string_view kKey = "tokenizer.chat_template";
 constexpr std::string_view kDefault = "default";
 constexpr size_t kMaxTemplates = 64;
 
-using Templates = std::map<std::string, std::string>;  // by their names
+using Templates = std::map<std::string, std::string>;  // by name
 
 Templates templates_of(const DocumentFields& fields) {
   Templates templates;
@@ -30,7 +30,7 @@ Templates templates_of(const DocumentFields& fields) {
   if (value == nullptr) return templates;
   if (value->is_string()) return {{std::string(kDefault), value->get<std::string>()}};
   if (!value->is_array() || value->size() > kMaxTemplates)
-    fields.refuse("chat_template", "must be a text, or an array of at most 64 with names");
+    fields.refuse("chat_template", "must be a string, or an array of at most 64 named templates");
   for (const Document& entry : *value) {
     const DocumentFields one(entry, fmt::format("{}: \"chat_template\"", fields.origin()));
     const auto name = one.text("name");
@@ -41,7 +41,7 @@ Templates templates_of(const DocumentFields& fields) {
   return templates;
 }
 
-// chat_template.jinja, and more in a folder.
+// Reads chat_template.jinja and the folder of additional templates.
 Templates templates_of_files(const Sources& sources) {
   Templates templates;
   const auto text = sources.text(kFile);
@@ -58,7 +58,7 @@ Templates templates_of_files(const Sources& sources) {
   return templates;
 }
 
-// What the first file that has any says.
+// Returns the templates of the first file that has any.
 Templates find_templates(const Sources& sources) {
   Templates templates;
   if (const auto document = sources.document(kConfig))

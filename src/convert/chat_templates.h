@@ -1,4 +1,4 @@
-// The chat templates of a model that is converted. Plain functions; any thread.
+// Converts the chat templates of a model. Plain functions, thread-safe.
 #pragma once
 
 #include "convert/sources.h"
@@ -6,10 +6,10 @@
 
 namespace billow::convert {
 
-// Writes tokenizer.chat_template, and templates with names as tokenizer.chat_template.NAME: of
-// tokenizer_config.json, else of chat_template.jinja and additional_chat_templates/*.jinja, else of
-// chat_template.json. Writes nothing where a model has none. Throws Error (kInvalidInput) for a
-// template that is no text.
+// Writes tokenizer.chat_template, and each named template as tokenizer.chat_template.NAME. Uses the
+// first source that exists: tokenizer_config.json, chat_template.jinja with
+// additional_chat_templates/*.jinja, chat_template.json. Writes nothing if the model has no
+// template. Throws Error (kInvalidInput) if a template is not a string.
 void write_chat_templates(const Sources& sources, gguf::Writer& writer);
 
 }  // namespace billow::convert

@@ -36,7 +36,7 @@ constexpr uint32_t kNvfp4FileType = 39;
 
 void write_general(gguf::Writer& writer, const Options& options) {
   const auto* type = std::ranges::find(kWeightTypes, options.weight_type, &WeightType::type);
-  writer.set_string("general.architecture", "");  // the first key; its value comes with the family
+  writer.set_string("general.architecture", "");  // the first key; the family sets its value
   writer.set_string("general.type", "model");
   if (!options.name.empty()) writer.set_string("general.name", options.name);
   writer.set_uint("general.file_type", type->file_type);
@@ -54,7 +54,7 @@ quant::Type type_of(const QuantisedCheckpoint& quantised, const PlannedTensor& t
   return fits ? wanted : quant::Type::kF16;
 }
 
-// The writer reads the tensors when it writes: `weights` must live until then.
+// REQUIRES: `weights` outlives the writer, which reads the tensors while it writes.
 void add_tensors(gguf::Writer& writer, const Weights& weights,
                  const std::vector<PlannedTensor>& plan,
                  const std::function<quant::Type(const PlannedTensor&)>& type_of_tensor) {
@@ -75,12 +75,12 @@ void write(const gguf::Writer& writer, const Listener& listener, const gguf::Wri
   uint64_t n_done = 0;
   writer.write_to([&](std::span<const std::byte> piece) {
     sink(piece);
-    n_done = std::min(n_done + piece.size(), n_total);  // the header is not counted apart
+    n_done = std::min(n_done + piece.size(), n_total);  // the header does not count
     if (listener.progress) listener.progress(n_done, n_total);
   });
 }
 
-// Errors quote names of classes, fields and tensors, which may be any text.
+// Joins error messages into one line, because they quote names that may be any text.
 template <typename Run>
 void with_errors_in_one_line(Run run) {
   constexpr size_t kMaxErrorBytes = 4096;
@@ -112,8 +112,8 @@ void convert_model(std::span<const SourceFile> files, const Options& options,
   write(writer, listener, sink);
 }
 
-// Of the first base whose rules know all of the adapter's tensors; where none does, the first one's
-// Error.
+// The plan for the first base whose rules match all tensors of the adapter. If no base matches,
+// planned_adapter() throws the Error of the first base.
 struct PlannedAdapter {
   std::string_view architecture;
   std::unique_ptr<Weights> weights;
@@ -183,11 +183,11 @@ void convert_adapter(std::span<const SourceFile> files, const gguf::File& base,
     try {
       convert_lora(files, bases_of(base), options, listener, sink);
     } catch (const Error& error) {
-      // There is no such file: the field is one that GGUF files do not have.
+      // There is no config.json: the message names a field that GGUF files do not have.
       if (!std::string_view(error.what()).starts_with("config.json")) throw;
       throw Error(ErrorCode::kUnsupported,
-                  std::string("the adapter cannot be converted by its base's GGUF file alone (") +
-                      error.what() + "); convert it with the folder of its base");
+                  std::string("the adapter cannot be converted with only its base's GGUF file (") +
+                      error.what() + "); convert it with the base's folder");
     }
   });
 }

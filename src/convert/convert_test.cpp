@@ -49,7 +49,7 @@ class Convert : public testing::Test {
     return "";
   }
 
-  // The tensor `name` of the file is what the source has under `source`, from `begin` on.
+  // Expects that tensor `name` of the file equals tensor `source`, from `begin` on.
   void expect_same(const gguf::File& file, const std::string& name, const std::string& source,
                    quant::Type type, uint64_t begin = 0) {
     const gguf::TensorInfo* tensor = file.find_tensor(name);
@@ -68,7 +68,7 @@ class Convert : public testing::Test {
     ++n_checked;
   }
 
-  // The rows of "source name -> GGUF name"; matrices have `type`, all else F32.
+  // Checks the rows "source name -> GGUF name". Matrices have `type`; all others are F32.
   void expect_all(const gguf::File& file,
                   const std::vector<std::pair<std::string, std::string>>& rows, quant::Type type) {
     for (const auto& [source, name] : rows) {
@@ -107,7 +107,7 @@ class Convert : public testing::Test {
   size_t n_checked = 0;
 };
 
-TEST_F(Convert, ABertHasTheTensorsOfItsSource) {
+TEST_F(Convert, BertHasTensorsOfSource) {
   make_bert(model);
   const gguf::File file = make({.name = "tiny"});
   expect_bert_layers(file, "", quant::Type::kF16);
@@ -119,7 +119,7 @@ TEST_F(Convert, ABertHasTheTensorsOfItsSource) {
   EXPECT_EQ(n_checked, 5 + 2 * 16u);
 }
 
-TEST_F(Convert, ABertHasTheKeysThatReadersWant) {
+TEST_F(Convert, BertHasRequiredKeys) {
   make_bert(model);
   model.texts["sentence_bert_config.json"] = R"({"max_seq_length": 8, "do_lower_case": false})";
   const gguf::File file = make({.name = "tiny"});
@@ -157,13 +157,14 @@ TEST_F(Convert, ABertHasTheKeysThatReadersWant) {
   EXPECT_EQ(file.get_bool("tokenizer.ggml.add_sep_token"), false);
   EXPECT_EQ(file.get_bool("tokenizer.ggml.normalizer.lowercase"), true);
   EXPECT_EQ(file.find("tokenizer.ggml.normalizer.strip_accents"), nullptr);
-  EXPECT_EQ(notes, std::vector<std::string>{"the model's own library cuts texts at 8 tokens; here "
-                                            "they may have 16"});
+  EXPECT_EQ(notes,
+            std::vector<std::string>{"the model's own library limits texts to 8 tokens; this "
+                                     "file allows 16"});
   const auto reader = tokenizer::Tokenizer::load(file);
   EXPECT_EQ(reader.encode("Hello,  WORLDS Café x"), (std::vector<TokenId>{2, 5, 8, 6, 7, 9, 1, 3}));
 }
 
-TEST_F(Convert, WeightsBecomeTheTypeThatIsWanted) {
+TEST_F(Convert, WeightsHaveRequestedType) {
   make_bert(model);
   const struct {
     const char* name;
@@ -179,7 +180,7 @@ TEST_F(Convert, WeightsBecomeTheTypeThatIsWanted) {
                 quant::Type::kF32);
     expect_same(file, "blk.0.attn_q.bias", "encoder.layer.0.attention.self.query.bias",
                 quant::Type::kF32);
-    // Rows of 48 are no whole number of Q8_0's groups.
+    // Rows of 48 are not whole Q8_0 groups.
     expect_same(file, "blk.0.ffn_down.weight", "encoder.layer.0.output.dense.weight",
                 type == quant::Type::kQ8_0 ? quant::Type::kF16 : type);
   }
@@ -187,7 +188,7 @@ TEST_F(Convert, WeightsBecomeTheTypeThatIsWanted) {
   EXPECT_FALSE(find_weight_type(""));
 }
 
-TEST_F(Convert, HalvesAndSeveralFilesGiveTheSame) {
+TEST_F(Convert, F16AndSplitFilesGiveSameResult) {
   make_bert(model);
   const std::vector<std::byte> wanted = converted_bytes(model.files());
   for (const char* dtype : {"F16", "BF16"}) {
@@ -212,10 +213,10 @@ TEST_F(Convert, HalvesAndSeveralFilesGiveTheSame) {
   model.texts["model-2.safetensors"] = safetensors_bytes(parts[1]);
   EXPECT_EQ(converted_bytes(model.files()), wanted);
   model.texts["model-2.safetensors"] = safetensors_bytes(all);
-  EXPECT_TRUE(refusal().ends_with("' is there twice")) << refusal();
+  EXPECT_TRUE(refusal().ends_with("' appears twice")) << refusal();
 }
 
-TEST_F(Convert, OldNamesAndPrefixesAreKnown) {
+TEST_F(Convert, AcceptsOldNamesAndPrefixes) {
   make_bert(model);
   SampleTensors renamed;
   for (const auto& [name, tensor] : model.tensors) {
@@ -234,7 +235,7 @@ TEST_F(Convert, OldNamesAndPrefixesAreKnown) {
   EXPECT_EQ(file.tensors().size(), 5 + 2 * 16u);
 }
 
-TEST_F(Convert, AnXlmRobertaLosesThePositionsOfPadding) {
+TEST_F(Convert, XlmRobertaDropsPaddingPositions) {
   model.add_unigram();
   model.add_bert("roberta.", 18, 1);
   model.config["architectures"] = {"XLMRobertaModel"};
@@ -274,7 +275,7 @@ TEST_F(Convert, AnXlmRobertaLosesThePositionsOfPadding) {
   EXPECT_EQ(reader.encode("  hello  worlds "), (std::vector<TokenId>{0, 5, 6, 7, 8, 2}));
 }
 
-TEST_F(Convert, ACharsmapIsKeptByteForByte) {
+TEST_F(Convert, KeepsCharsmapBytes) {
   const std::string charsmap("\4\0\0\0\1\2\3\4abc\0", 12);
   model.add_unigram(charsmap);
   model.add_bert("", 18, 1);
@@ -285,10 +286,10 @@ TEST_F(Convert, ACharsmapIsKeptByteForByte) {
   EXPECT_EQ(std::string(reinterpret_cast<const char*>(found->bytes.data()), found->bytes.size()),
             charsmap);
   EXPECT_EQ(file.get_uint("bert.pooling_type"), 1u);
-  EXPECT_EQ(notes, std::vector<std::string>{"no file says how vectors are pooled: using the mean"});
+  EXPECT_EQ(notes, std::vector<std::string>{"no file defines the pooling: using the mean"});
 }
 
-TEST_F(Convert, RerankersKeepTheirHeads) {
+TEST_F(Convert, RerankersKeepHeads) {
   for (const bool is_roberta : {false, true}) {
     model.tensors.clear();
     model.config = Json::object();
@@ -325,7 +326,7 @@ TEST_F(Convert, RerankersKeepTheirHeads) {
   EXPECT_EQ(n_checked, 8u);
 }
 
-TEST_F(Convert, ANomicBertHasItsOwnLayers) {
+TEST_F(Convert, NomicBertHasOwnLayers) {
   model.add_word_pieces();
   model.add_nomic();
   model.add_pooling(R"({"pooling_mode": "mean"})");
@@ -353,7 +354,7 @@ TEST_F(Convert, ANomicBertHasItsOwnLayers) {
   EXPECT_EQ(file.get_bool("nomic-bert.attention.causal"), false);
 }
 
-TEST_F(Convert, ARobertaHasBytePairs) {
+TEST_F(Convert, RobertaHasBytePairs) {
   model.tokenizer = Json::parse(R"({
     "added_tokens": [{"id": 0, "content": "<s>", "special": true},
                      {"id": 1, "content": "<pad>", "special": true},
@@ -374,7 +375,7 @@ TEST_F(Convert, ARobertaHasBytePairs) {
   EXPECT_EQ(tokenizer::Tokenizer::load(file).encode("ab a"), (std::vector<TokenId>{0, 6, 7, 4, 2}));
 }
 
-TEST_F(Convert, AVocabularyMayBeLines) {
+TEST_F(Convert, ReadsVocabularyOfLines) {
   make_bert(model);
   const std::vector<std::byte> wanted = converted_bytes(model.files());
   model.tokenizer = nullptr;
@@ -391,7 +392,7 @@ TEST_F(Convert, AVocabularyMayBeLines) {
             (std::vector<TokenId>{2, 1, 5, 3}));
 }
 
-TEST_F(Convert, TheLongestWordIsWhatTheTokenizerSays) {
+TEST_F(Convert, ReadsLongestWordOfTokenizer) {
   make_bert(model);
   EXPECT_EQ(make().find("tokenizer.ggml.max_input_chars_per_word"), nullptr);
   model.tokenizer["model"]["max_input_chars_per_word"] = 100;
@@ -402,7 +403,7 @@ TEST_F(Convert, TheLongestWordIsWhatTheTokenizerSays) {
             (std::vector<TokenId>{2, 5, 1, 3}));
 }
 
-TEST_F(Convert, PoolingIsWhatTheModelSays) {
+TEST_F(Convert, ReadsPoolingOfModel) {
   make_bert(model);
   const auto pooling = [&](const char* description) {
     model.texts["1_Pooling/config.json"] = description;
@@ -416,7 +417,7 @@ TEST_F(Convert, PoolingIsWhatTheModelSays) {
             "lasttoken; one of them)");
   model.texts["1_Pooling/config.json"] =
       R"({"pooling_mode_cls_token": true, "pooling_mode_mean_tokens": true})";
-  EXPECT_NE(refusal().find("more than one way at once"), std::string::npos);
+  EXPECT_NE(refusal().find("more than one way"), std::string::npos);
   model.texts.erase("1_Pooling/config.json");
   EXPECT_EQ(refusal(),
             "1_Pooling/config.json is missing, but modules.json names it; send it with "
@@ -426,7 +427,7 @@ TEST_F(Convert, PoolingIsWhatTheModelSays) {
   EXPECT_EQ(refusal(), "modules.json: a module 'Dense' is not supported");
 }
 
-TEST_F(Convert, RefusesWhatItCannotConvert) {
+TEST_F(Convert, RefusesUnsupportedModels) {
   using Change = std::function<void(SampleModel&)>;
   const std::pair<Change, std::string> cases[] = {
       {[](auto& m) { m.config["architectures"] = {"OddForCausalLM"}; },
@@ -436,11 +437,11 @@ TEST_F(Convert, RefusesWhatItCannotConvert) {
        "config.json: \"architectures\" must name the model's class"},
       {[](auto& m) { m.config["hidden_size"] = -1; }, "config.json: \"hidden_size\" must be"},
       {[](auto& m) { m.config["hidden_size"] = 64; },
-       "tensor 'embeddings.word_embeddings.weight' is not of the shape 12 x 64"},
+       "tensor 'embeddings.word_embeddings.weight' does not have the shape 12 x 64"},
       {[](auto& m) { m.config["num_hidden_layers"] = 4000000; },
        "config.json: \"num_hidden_layers\" is more than 1024"},
       {[](auto& m) { m.config["num_hidden_layers"] = 1; },
-       "tensor 'encoder.layer.1.attention.output.LayerNorm.bias' is of no known use"},
+       "tensor 'encoder.layer.1.attention.output.LayerNorm.bias' has no known use"},
       {[](auto& m) { m.config["num_attention_heads"] = 5; },
        "config.json: \"num_attention_heads\" does not divide"},
       {[](auto& m) { m.config["hidden_act"] = "relu"; },
@@ -451,7 +452,7 @@ TEST_F(Convert, RefusesWhatItCannotConvert) {
       {[](auto& m) { m.texts["config.json"] = "{"; }, "config.json: malformed JSON"},
       {[](auto& m) { m.texts["config.json"] = "[]"; }, "config.json: not a JSON object"},
       {[](auto& m) { m.texts["config.json"] = ""; }, "config.json: malformed JSON"},
-      {[](auto& m) { m.tensors["extra"] = {{3}, "F32"}; }, "tensor 'extra' is of no known use"},
+      {[](auto& m) { m.tensors["extra"] = {{3}, "F32"}; }, "tensor 'extra' has no known use"},
       {[](auto& m) { m.tensors["encoder.layer.0.output.dense.bias"].dtype = "I64"; },
        "tensor 'encoder.layer.0.output.dense.bias' is of the type I64, which cannot be converted"},
       {[](auto& m) { m.tensors.erase("embeddings.word_embeddings.weight"); },
@@ -484,28 +485,29 @@ TEST_F(Convert, RefusesWhatItCannotConvert) {
   }
 }
 
-TEST_F(Convert, NumbersBeyondF16AreRefused) {
+TEST_F(Convert, RefusesNumbersBeyondF16) {
   make_bert(model);
   std::string bytes_of_file = safetensors_bytes(model.tensors);
   const float large = 70000;
   std::memcpy(bytes_of_file.data() + bytes_of_file.size() - sizeof large, &large, sizeof large);
-  model.texts["model.safetensors"] = bytes_of_file;  // the last is of pooler.dense: not used
+  model.texts["model.safetensors"] =
+      bytes_of_file;  // the last tensor is an unused part of pooler.dense
   EXPECT_EQ(refusal(), "");
   model.tensors.erase("pooler.dense.weight");
   model.tensors.erase("pooler.dense.bias");
-  // Sorted by name, what lies last is now a matrix of the last layer.
+  // Tensors are sorted by name, so the last one is a matrix of the last layer.
   SampleTensors only = model.tensors;
   std::string again = safetensors_bytes(only);
   ASSERT_EQ(only.rbegin()->first, "encoder.layer.1.output.dense.weight");
   std::memcpy(again.data() + again.size() - sizeof large, &large, sizeof large);
   model.texts["model.safetensors"] = again;
   EXPECT_EQ(refusal(),
-            "tensor 'blk.1.ffn_down.weight' has numbers that F16 cannot hold; quantize "
+            "tensor 'blk.1.ffn_down.weight' has numbers that F16 cannot represent; quantize "
             "to F32 or BF16");
   EXPECT_EQ(refusal({.name = "", .weight_type = quant::Type::kF32}), "");
 }
 
-TEST_F(Convert, TellsHowFarItIs) {
+TEST_F(Convert, ReportsProgress) {
   make_bert(model);
   std::vector<std::pair<uint64_t, uint64_t>> steps;
   const Listener listener{.note = {}, .progress = [&](uint64_t n_done, uint64_t n_total) {
@@ -518,8 +520,8 @@ TEST_F(Convert, TellsHowFarItIs) {
   EXPECT_THROW(convert(model.files(), {}, {}, [](auto) -> void { throw 7; }), int);
 }
 
-// The ids that Hugging Face's tokenizers give for this model.
-TEST(ConvertRealModel, MiniLmTokenizesAsItsOwnLibrary) {
+// The expected ids are those of Hugging Face's tokenizers for this model.
+TEST(ConvertRealModel, MiniLmTokenizesLikeItsOwnLibrary) {
   const char* models = std::getenv("BILLOW_TEST_MODELS");
   const char* home = std::getenv("HOME");
   const std::string folder =

@@ -38,7 +38,7 @@ void require_shape(const SafeTensor& tensor, std::initializer_list<uint64_t> sha
     misfit(tensor, "its shape does not fit the weights that it belongs to");
 }
 
-// FP8 with 4 bits of exponent and no infinity.
+// FP8 with 4 exponent bits and no infinity.
 float e4m3(uint8_t byte) {
   const int exponent = byte >> 3 & 15;
   const int mantissa = byte & 7;
@@ -52,7 +52,7 @@ float e5m2(uint8_t byte) { return quant::f16_to_f32(static_cast<uint16_t>(byte <
 
 float int8(uint8_t byte) { return static_cast<float>(static_cast<int8_t>(byte)); }
 
-// A scale that is a power of two alone.
+// A scale that is a power of two.
 float e8m0(uint8_t byte) { return byte == 255 ? NAN : std::ldexp(1.0F, byte - 127); }
 
 using ByteValues = std::array<float, 256>;
@@ -78,7 +78,7 @@ uint64_t element_bytes(const SafeTensor& tensor) {
   return n == 0 ? 1 : tensor.n_bytes / n;
 }
 
-// `values.size()` numbers from the element `first` on.
+// Reads `values.size()` numbers from element `first` on.
 void read_numbers(const Weights& weights, const SafeTensor& tensor, uint64_t first,
                   std::span<float> values) {
   const uint64_t n_bytes = element_bytes(tensor);
@@ -118,12 +118,12 @@ std::vector<uint32_t> read_words(const Weights& weights, const SafeTensor& tenso
 
 uint64_t divided_up(uint64_t n, uint64_t by) { return n / by + (n % by != 0 ? 1 : 0); }
 
-// Where the scales of a row begin, and for how many columns each is. The row of a matrix in a stack
-// of them counts from the stack's first row.
+// Where the scales of a row begin, and how many columns share a scale. In a stack of matrices, row
+// numbers count from the first row of the stack.
 struct ScaleRows {
-  uint64_t n_rows_of_matrix;  // rows of the matrix, in a stack of several
+  uint64_t n_rows_of_matrix;  // rows of one matrix of a stack
   uint64_t block_rows;        // rows that share their scales
-  uint64_t n_scales;          // of a row
+  uint64_t n_scales;          // per row
   uint64_t block_columns;
 
   uint64_t first(uint64_t row) const {
@@ -145,7 +145,7 @@ ScaleRows block_scales(const SafeTensor& codes, const SafeTensor& scales,
   return {codes.shape[n - 2], block[0], wanted[n - 1], block[1]};
 }
 
-// One scale for all, or for each index of the first dimensions.
+// One scale for the tensor, or one for each index of the first dimensions.
 ScaleRows plain_scales(const SafeTensor& codes, const SafeTensor& scales) {
   const uint64_t n_scales = n_elements(scales);
   const uint64_t n_columns = codes.shape.back();
@@ -226,15 +226,16 @@ DecodedTensor decoded_gptq(const Weights& weights, const GptqTensors& tensors, u
     require_type(*tensor, "I32");
   const uint64_t n_packed = 32 / n_bits;
   if (tensors.codes->shape.size() != 2 || tensors.scales->shape.size() != 2)
-    misfit(*tensors.codes, "it is no matrix");
+    misfit(*tensors.codes, "it is not a matrix");
   const uint64_t n_in = tensors.codes->shape[0] * n_packed;
   const uint64_t n_out = tensors.codes->shape[1];
   const uint64_t n_groups = tensors.scales->shape[0];
   require_shape(*tensors.scales, {n_groups, n_out});
   require_shape(*tensors.groups, {n_in});
-  if (n_out % n_packed != 0) misfit(*tensors.codes, "its rows are no whole words");
+  if (n_out % n_packed != 0) misfit(*tensors.codes, "its rows are not whole 32-bit words");
   require_shape(*tensors.zeros, {n_groups, n_out / n_packed});
-  // The whole matrix, turned: its columns lie far apart in the file. Kept until the last row.
+  // Decodes the whole transposed matrix, because its columns are far apart in the file. Frees it
+  // after the last row.
   auto matrix = std::make_shared<std::vector<float>>();
   const uint32_t mask = n_bits == 32 ? UINT32_MAX : (uint32_t{1} << n_bits) - 1;
   const auto decode_all = [&weights, tensors, n_bits, n_packed, n_in, n_out, n_groups, mask,
@@ -245,7 +246,7 @@ DecodedTensor decoded_gptq(const Weights& weights, const GptqTensors& tensors, u
     const auto groups = read_words(weights, *tensors.groups, 0, n_in);
     values.resize(n_in * n_out);
     for (uint64_t in = 0; in < n_in; ++in) {
-      if (groups[in] >= n_groups) misfit(*tensors.groups, "it names a group that is not there");
+      if (groups[in] >= n_groups) misfit(*tensors.groups, "it names a group that does not exist");
       std::vector<uint32_t> words;
       words = read_words(weights, *tensors.codes, in / n_packed * n_out, n_out);
       for (uint64_t out = 0; out < n_out; ++out) {
@@ -270,7 +271,7 @@ DecodedTensor decoded_gptq(const Weights& weights, const GptqTensors& tensors, u
 DecodedTensor decoded_turned(const Weights& weights, const SafeTensor& tensor,
                              uint64_t n_matrices) {
   if (tensor.shape.size() != 2 || n_matrices == 0 || tensor.shape[0] % n_matrices != 0)
-    misfit(tensor, "it is no stack of matrices");
+    misfit(tensor, "it is not a stack of matrices");
   const uint64_t n_rows = tensor.shape[0] / n_matrices;
   const uint64_t n_columns = tensor.shape[1];
   struct Matrix {
@@ -309,13 +310,13 @@ Weights::Reader float_reader(DecodedTensor decoded) {
 
 RepackedTensor repacked_nvfp4(const Weights& weights, const SafeTensor& codes,
                               const SafeTensor& scales) {
-  constexpr uint64_t kGroup = 64;       // numbers of a group of GGUF
-  constexpr uint64_t kBlock = 16;       // of a scale
+  constexpr uint64_t kGroup = 64;       // numbers per GGUF group
+  constexpr uint64_t kBlock = 16;       // numbers per scale
   constexpr uint64_t kGroupBytes = 36;  // 4 scales, 32 bytes of codes
   require_type(codes, "U8");
   require_type(scales, "F8_E4M3");
   if (codes.shape.size() != 2 || codes.shape[1] % (kGroup / 2) != 0)
-    misfit(codes, "its rows are no multiple of 64 numbers");
+    misfit(codes, "its row length is not a multiple of 64");
   const uint64_t n_rows = codes.shape[0];
   const uint64_t n_columns = codes.shape[1] * 2;
   require_shape(scales, {n_rows, n_columns / kBlock});

@@ -21,7 +21,7 @@ namespace {
 constexpr std::string_view kWithDenseModules = "gemma-embedding";
 constexpr std::string_view kRerankers[] = {"qwen3-reranker", "qwen3-vl-reranker"};
 constexpr std::array<std::string_view, 2> kLabels{"yes", "no"};
-// As the model's authors ask for it.
+// The prompt of the model's authors.
 constexpr std::string_view kRerankTemplate =
     "<|im_start|>system\nJudge whether the Document meets the requirements based on the Query and "
     "the Instruct provided. Note that the answer can only be \"yes\" or \"no\".<|im_end|>\n"
@@ -50,7 +50,7 @@ bool is_reranker(const Sources& sources, std::string_view architecture, std::str
   });
 }
 
-// Row `id` of the tensor that a planned tensor is, as it stands in the checkpoint.
+// Appends row `id` of a planned tensor, with the values of the checkpoint.
 void append_row(const Weights& weights, const PlannedTensor& tensor, uint64_t id,
                 std::vector<float>& values) {
   const TensorPart* part = tensor.parts.size() == 1 ? tensor.parts.data() : nullptr;
@@ -63,7 +63,7 @@ void append_row(const Weights& weights, const PlannedTensor& tensor, uint64_t id
   const quant::TypeRow* type = source == nullptr ? nullptr : quant::find_type(source->dtype);
   if (!is_plain || type == nullptr || id >= n_rows) {
     throw Error(ErrorCode::kUnsupported,
-                fmt::format("tensor '{}' cannot be made the head of a reranker", tensor.name));
+                fmt::format("tensor '{}' cannot become the head of a reranker", tensor.name));
   }
   const uint64_t row = part != nullptr && part->row_of ? part->row_of(id) : tensor.first_row + id;
   const size_t row_bytes = quant::row_bytes(type->type, row_len);
@@ -105,7 +105,7 @@ void make_reranker(std::string_view architecture, const Weights& weights,
   writer.set_strings("tokenizer.chat_templates", names);
 }
 
-// Of a row in the file.
+// Returns the length of a row in the file.
 uint64_t length_of(const PlannedTensor& tensor) {
   if (!tensor.shape.empty()) return tensor.shape.front();
   return tensor.parts.empty() ? tensor.row_len : tensor.parts.front().row_len;
@@ -129,7 +129,7 @@ void describe_decoder_embedding(const Sources& sources, std::string_view name,
   if (!has_pooling) {
     if (has_dense && listener.note)
       listener.note(
-          "there is no modules.json: the file says nothing of pooling and has no dense layers, so "
+          "modules.json is missing: the file gets no pooling and no dense layers, so "
           "vectors differ from those of the model's authors");
     return;
   }

@@ -1,4 +1,4 @@
-// Language models that make vectors or rank documents. One thread.
+// Converts language models that produce embeddings or rank documents. Not thread-safe.
 #pragma once
 
 #include <string_view>
@@ -12,11 +12,12 @@
 
 namespace billow::convert {
 
-// What a model of ARCHITECTURE has beside what all language models have: the pooling, where
-// modules.json describes one; of EmbeddingGemma the dense layers behind it (a note where there is
-// no modules.json); and of Qwen3-Reranker (by `name`, config.json or README.md) the two rows of the
-// output that rank, with their labels and the template of a pair. REQUIRES: the vocabulary is
-// written. Throws Error for a pooling that GGUF has no number for, and as add_dense_modules() does.
+// Adds the parts that an embedding or reranking model has in addition to a language model. Writes
+// the pooling if modules.json describes one. For EmbeddingGemma, adds the dense layers after the
+// pooling, or writes a note if modules.json is missing. For Qwen3-Reranker (recognised by `name`,
+// config.json or README.md), adds the two output rows that rank, their labels and the template of a
+// pair. REQUIRES: the vocabulary has been written. Throws Error for a pooling that has no number in
+// GGUF, and for the errors of add_dense_modules().
 void describe_decoder_embedding(const Sources& sources, std::string_view name,
                                 const Weights& weights, std::vector<PlannedTensor>& plan,
                                 gguf::Writer& writer, const Listener& listener);

@@ -18,7 +18,7 @@
 namespace billow::convert {
 namespace {
 
-// llama.cpp's names.
+// Names of llama.cpp.
 constexpr std::array<std::string_view, 2> kNames{"dense_2", "dense_3"};
 constexpr std::string_view kNoActivation = "Identity";
 constexpr std::string_view kFile = "model.safetensors";
@@ -43,7 +43,7 @@ void check_config(const Sources& sources, const std::string& folder) {
   if (fields.flag("bias").value_or(false)) refuse(name, "a bias is not supported");
 }
 
-// `file` has the name kFile, as weights have that lie in no folder.
+// REQUIRES: `file` is named kFile, as if the weights were in the outermost folder.
 PlannedTensor read_weight(const SourceFile& file) {
   Weights weights{Sources(std::span(&file, 1))};
   const SafeTensor* tensor = weights.take(kWeight);
@@ -99,7 +99,7 @@ void add_dense_modules(const Sources& sources, std::string_view architecture, ui
                     layers[0].n_rows == layers[1].row_len;
   if (!fits)
     refuse(folders[1] + "/model.safetensors",
-           fmt::format("two dense layers must lead from {} values to as many", n_embd));
+           fmt::format("two dense layers must have {} inputs and outputs", n_embd));
   for (size_t i = 0; i < kNames.size(); ++i) {
     const std::string key = fmt::format("{}.{}", architecture, kNames[i]);
     writer.set_uint(key + "_feat_in", static_cast<uint32_t>(layers[i].row_len));

@@ -21,7 +21,7 @@ std::string layer_bytes(uint64_t n_out, uint64_t n_in) {
   return safetensors_bytes({{"linear.weight", {{n_out, n_in}, "F32"}}});
 }
 
-// A folder with two layers behind pooling.
+// Makes a folder with two layers after the pooling.
 void make_modules(SampleModel& model) {
   model.texts["modules.json"] = R"([{"path": "", "type": "x.Transformer"},
     {"path": "1_Pooling", "type": "x.Pooling"}, {"path": "2_Dense", "type": "x.Dense"},
@@ -62,7 +62,7 @@ TEST(DenseModules, TwoLayersBecomeTensorsAndKeys) {
   EXPECT_EQ(file.get_uint("arch.dense_3_feat_out"), kWidth);
 }
 
-TEST(DenseModules, ThereMayBeNone) {
+TEST(DenseModules, AcceptsModelWithoutModules) {
   SampleModel model;
   gguf::Writer writer;
   EXPECT_TRUE(add(model, writer).empty());
@@ -71,7 +71,7 @@ TEST(DenseModules, ThereMayBeNone) {
   EXPECT_EQ(writer.n_tensor_bytes(), 0u);
 }
 
-TEST(DenseModules, RefusesWhatTheEngineCannotDo) {
+TEST(DenseModules, RefusesUnsupportedModules) {
   using Change = std::function<void(SampleModel&)>;
   const std::pair<Change, std::string> cases[] = {
       {[](auto& m) { m.texts["modules.json"] = R"([{"path": "2_Dense", "type": "x.Dense"}])"; },
@@ -85,9 +85,9 @@ TEST(DenseModules, RefusesWhatTheEngineCannotDo) {
       {[](auto& m) { m.texts["3_Dense/config.json"] = R"({"activation_function": "x.Tanh"})"; },
        "3_Dense/config.json: the activation 'x.Tanh' is not supported"},
       {[](auto& m) { m.texts["3_Dense/model.safetensors"] = layer_bytes(kWidth, kInner + 1); },
-       "3_Dense/model.safetensors: two dense layers must lead from 8 values to as many"},
+       "3_Dense/model.safetensors: two dense layers must have 8 inputs and outputs"},
       {[](auto& m) { m.texts["3_Dense/model.safetensors"] = layer_bytes(kWidth + 1, kInner); },
-       "3_Dense/model.safetensors: two dense layers must lead from 8 values to as many"},
+       "3_Dense/model.safetensors: two dense layers must have 8 inputs and outputs"},
       {[](auto& m) { m.texts["2_Dense/model.safetensors"] = layer_bytes(70000, 1); },
        "2_Dense/model.safetensors: there is no matrix 'linear.weight'"},
       {[](auto& m) {

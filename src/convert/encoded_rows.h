@@ -1,4 +1,4 @@
-// The rows of a tensor in another type, made piece after piece while they are written. Any thread.
+// Encodes the rows of a tensor in another type, piece by piece while writing. Thread-safe.
 #pragma once
 
 #include "convert/planned_tensor.h"
@@ -8,9 +8,9 @@
 
 namespace billow::convert {
 
-// Reads the planned rows and hands them to `sink`, in the file's type. Takes memory for one piece,
-// about 1 MB, or one row. REQUIRES: row_len is a multiple of the type's group. Throws Error
-// (kTooLarge) for a number that F16 cannot hold.
+// Reads the planned rows, encodes them in `type` and passes them to `sink`. Needs memory for one
+// piece of about 1 MB, or for one row. REQUIRES: row_len is a multiple of the type's group. Throws
+// Error (kTooLarge) for a number that F16 cannot represent.
 void write_encoded_rows(const Weights& weights, const PlannedTensor& tensor, quant::Type type,
                         const gguf::Writer::Sink& sink);
 

@@ -37,7 +37,8 @@ constexpr std::array kFamilies{
     Family{"NeoBERT", "neo-bert", Layout::kNeo, Head::kNone, false, "model."},
     Family{"NeoBERTLMHead", "neo-bert", Layout::kNeo, Head::kNone, false, "model."},
 };
-// With "moe_every_n_layers": nomic-embed-text 2. With "lora_adaptations": jina-embeddings-v3.
+// Files with "moe_every_n_layers" are nomic-embed-text 2. Files with "lora_adaptations" are
+// jina-embeddings-v3.
 constexpr Family kNomicExperts{"NomicBertModel", "nomic-bert-moe", Layout::kNomicExperts,
                                Head::kNone, false};
 constexpr Family kJina3{"XLMRobertaModel", "jina-bert-v3", Layout::kJina3, Head::kNone, false};
@@ -96,7 +97,7 @@ void read_nomic(const DocumentFields& fields, EncoderConfig& config) {
     refuse_config("\"rotary_emb_scale_base\" must be null");
   }
   config.rope_base = fields.number("rotary_emb_base").value_or(10000.0);
-  // n_positions may be what stretched positions reach, beyond what was trained.
+  // n_positions may include an extended context beyond the trained positions.
   const uint64_t trained = fields.count("max_trained_positions").value_or(2048);
   const uint32_t n_positions = fields.require_size({"n_positions", "max_position_embeddings"});
   config.n_context = static_cast<uint32_t>(std::min<uint64_t>(n_positions, trained));
@@ -106,7 +107,7 @@ void read_nomic(const DocumentFields& fields, EncoderConfig& config) {
         fields.find("type_vocab_size") == nullptr ? 1 : fields.require_size({"type_vocab_size"});
 }
 
-// id2label, {"0": name, ...}: the names in the order of their numbers.
+// Reads id2label, {"0": name, ...}. Returns the names in the order of their numbers.
 std::vector<std::string> labels_of(const DocumentFields& fields) {
   const Document* map = fields.find("id2label");
   if (map == nullptr) return {};
@@ -124,8 +125,8 @@ std::vector<std::string> labels_of(const DocumentFields& fields) {
 
 Pooling pooling_of(const DocumentFields& fields) {
   struct Mode {
-    std::string_view flag;  // older files have one for each mode
-    std::string_view name;  // newer ones a name
+    std::string_view flag;  // older files have one flag per mode
+    std::string_view name;  // newer files have a name
     std::optional<Pooling> pooling;
   };
   static constexpr Mode kModes[] = {
@@ -144,8 +145,8 @@ Pooling pooling_of(const DocumentFields& fields) {
     if (chosen.empty() && name == mode.name) chosen.push_back(&mode);
   }
   if (chosen.size() == 1 && chosen[0]->pooling) return *chosen[0]->pooling;
-  const std::string what = chosen.size() > 1 ? "more than one way at once"
-                           : chosen.empty()  ? name.value_or("no known way")
+  const std::string what = chosen.size() > 1 ? "more than one way"
+                           : chosen.empty()  ? name.value_or("an unknown way")
                                              : std::string(chosen[0]->name);
   throw Error(ErrorCode::kUnsupported,
               fields.origin() + ": pooling by " + what +
@@ -154,10 +155,10 @@ Pooling pooling_of(const DocumentFields& fields) {
 
 struct Module {
   std::string kind;    // "Pooling"
-  std::string folder;  // with its description
+  std::string folder;  // folder with its description
 };
 
-// None where there is no modules.json.
+// Returns an empty list if there is no modules.json.
 std::vector<Module> modules_of(const Sources& sources) {
   constexpr std::string_view kModules = "modules.json";
   const auto list = sources.document(kModules);
@@ -174,7 +175,7 @@ std::vector<Module> modules_of(const Sources& sources) {
   return modules;
 }
 
-// The folder of the pooling's description.
+// Returns the folder of the pooling's description.
 std::optional<std::string> pooling_folder(const Sources& sources, const Family& family) {
   std::optional<std::string> folder;
   for (const Module& module : modules_of(sources)) {
@@ -264,7 +265,7 @@ PoolingChoice read_pooling(const Sources& sources, const Family& family) {
     throw Error(ErrorCode::kInvalidInput,
                 name + " is missing, but modules.json names it; send it with the weights");
   }
-  if (family.layout == Layout::kNeo) return {Pooling::kCls, false};  // as its authors use it
+  if (family.layout == Layout::kNeo) return {Pooling::kCls, false};  // the authors' usage
   return {Pooling::kMean, true};
 }
 

@@ -63,7 +63,7 @@ void write_pooling(gguf::Writer& writer, const EncoderConfig& config, const Sour
   const std::string prefix = std::string(config.family->architecture) + ".";
   const PoolingChoice choice = read_pooling(sources, *config.family);
   if (choice.is_guess && listener.note) {
-    listener.note("no file says how vectors are pooled: using the mean");
+    listener.note("no file defines the pooling: using the mean");
   }
   writer.set_uint(prefix + "pooling_type", static_cast<uint32_t>(choice.pooling));
   if (choice.pooling != Pooling::kRank) return;
@@ -74,18 +74,19 @@ void write_pooling(gguf::Writer& writer, const EncoderConfig& config, const Sour
   writer.set_strings(prefix + "classifier.output_labels", labels);
 }
 
-// Texts are cut by the caller, not by the file.
+// Notes a shorter text limit of the model's own library. The GGUF file has no such limit; the
+// client chooses how to shorten texts.
 void note_cut(const Sources& sources, const EncoderConfig& config, const Listener& listener) {
   constexpr const char* kFile = "sentence_bert_config.json";
   const auto document = sources.document(kFile);
   if (!document || !listener.note) return;
   const auto max = DocumentFields(*document, kFile).count("max_seq_length");
   if (!max || *max >= config.n_context) return;
-  listener.note("the model's own library cuts texts at " + std::to_string(*max) +
-                " tokens; here they may have " + std::to_string(config.n_context));
+  listener.note("the model's own library limits texts to " + std::to_string(*max) +
+                " tokens; this file allows " + std::to_string(config.n_context));
 }
 
-// The vocabulary must be one that we can read, before hours of work are done on the weights.
+// Checks that Billow can read the vocabulary, before hours of work on the weights.
 void check_metadata(const gguf::Writer& writer, const Vocabulary& vocabulary) {
   const std::vector<std::byte> bytes = writer.to_bytes();
   const auto reader = tokenizer::Tokenizer::load(gguf::File::parse(bytes, "converted"));
@@ -106,7 +107,7 @@ void check_metadata(const gguf::Writer& writer, const Vocabulary& vocabulary) {
   }
 }
 
-// Adapters are files of their own in GGUF.
+// Notes dropped task adapters. GGUF stores adapters in separate files.
 void note_adapters(const Weights& weights, const Listener& listener) {
   const auto left = weights.left();
   const auto n =

@@ -1,4 +1,4 @@
-// What the file of an encoder has: its metadata and the plan of its tensors. One thread.
+// Describes the GGUF file of an encoder: its metadata and its tensor plan. Not thread-safe.
 #pragma once
 
 #include <vector>
@@ -11,8 +11,8 @@
 
 namespace billow::convert {
 
-// Writes general.architecture, the sizes, the pooling and the vocabulary, and returns the tensors.
-// Throws Error in one line for a model that cannot be converted.
+// Writes general.architecture, the sizes, the pooling and the vocabulary. Returns the tensor plan.
+// Throws Error with one line for a model that cannot be converted.
 std::vector<PlannedTensor> describe_encoder(const Sources& sources, Weights& weights,
                                             const Listener& listener, gguf::Writer& writer);
 

@@ -1,4 +1,4 @@
-// What config.json says about the encoders that came after BERT, one function a layout.
+// Reads config.json of the encoders that came after BERT. One function per layout.
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -15,8 +15,8 @@ double positive(const DocumentFields& fields, const char* name, double otherwise
   return value;
 }
 
-// The base of the rotation, wherever versions of Hugging Face's library write it. `part` is the
-// kind of layers in "rope_parameters", where each kind has an object of its own.
+// Returns the base of the rotation. Versions of Hugging Face's library store it in different
+// places. `part` is the layer kind in "rope_parameters", if each kind has its own object.
 double rope_base(const DocumentFields& fields, const char* name, const char* part,
                  double otherwise) {
   double base = positive(fields, name, otherwise);
@@ -57,7 +57,7 @@ void read_classifier_pooling(const DocumentFields& fields, EncoderConfig& config
 
 void read_distil(const DocumentFields& fields, EncoderConfig& config) {
   require_text(fields, "activation", {"gelu"});
-  config.norm_epsilon = 1e-12;  // of all models
+  config.norm_epsilon = 1e-12;  // all models use it
   config.n_positions = config.n_context = fields.require_size({"max_position_embeddings"});
 }
 
@@ -73,7 +73,7 @@ void read_nomic_experts(const DocumentFields& fields, EncoderConfig& config) {
     refuse_config("\"rotary_emb_scale_base\" must be null");
   read_epsilon(fields, {"layer_norm_epsilon", "layer_norm_eps"}, 1e-5, config);
   config.rope_base = rope_base(fields, "rotary_emb_base", "full_attention", 10000);
-  // It was trained for 512 tokens, which its file does not say.
+  // The model was trained for 512 tokens, which its file does not state.
   constexpr uint32_t kTrained = 512;
   config.n_context =
       std::min(fields.require_size({"n_positions", "max_position_embeddings"}), kTrained);
@@ -82,7 +82,7 @@ void read_nomic_experts(const DocumentFields& fields, EncoderConfig& config) {
   config.n_experts = fields.require_size({"num_experts", "num_local_experts"});
   config.n_used_experts = fields.require_size({"moe_top_k"});
   if (config.n_used_experts > config.n_experts)
-    fields.refuse("moe_top_k", "is more than there are experts");
+    fields.refuse("moe_top_k", "is more than the number of experts");
 }
 
 void read_jina2(const DocumentFields& fields, EncoderConfig& config) {
@@ -144,8 +144,8 @@ void read_neo(const DocumentFields& fields, EncoderConfig& config) {
   config.norms_by_root = true;
   read_epsilon(fields, {"norm_eps"}, 1e-6, config);
   config.n_context = fields.require_size({"max_position_embeddings", "max_length"});
-  config.n_feed_forward =
-      static_cast<uint32_t>(uint64_t{2} * config.n_feed_forward / 3);  // of the two halves
+  config.n_feed_forward = static_cast<uint32_t>(uint64_t{2} * config.n_feed_forward /
+                                                3);  // the file counts both halves
   config.rope_base = 10000;
   config.scales_no_rope = true;
 }

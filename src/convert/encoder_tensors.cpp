@@ -27,8 +27,8 @@ enum class Size : uint8_t {
 
 enum class Bias : uint8_t { kYes, kNo, kIfThere };
 
-// "#" is the number of the layer. Of a source of several names, "a|b", one is there. A rule without
-// rows is a norm: a weight and a bias of the width.
+// "#" is the layer number. For a source of several names, "a|b", one of them exists. A rule without
+// rows is a norm: a weight and a bias of the model's width.
 struct Rule {
   std::string_view source;
   std::string_view name;
@@ -77,7 +77,7 @@ constexpr Rule kNomicLayer[] = {
     {"encoder.layers.#.mlp.fc12", "blk.#.ffn_gate", Size::kFeedForward, Size::kWidth, Bias::kNo},
     {"encoder.layers.#.mlp.fc2", "blk.#.ffn_down", Size::kWidth, Size::kFeedForward, Bias::kNo},
     {"encoder.layers.#.norm2", "blk.#.layer_output_norm"}};
-// Of layers without experts, and of those with some.
+// Layers without experts, and layers with experts.
 constexpr Rule kNomicDenseLayer[] = {
     {"encoder.layers.#.attn.Wqkv", "blk.#.attn_qkv", Size::kFused},
     {"encoder.layers.#.attn.out_proj", "blk.#.attn_output", Size::kWidth},
@@ -97,7 +97,7 @@ constexpr Rule kJina2Input[] = {
     {"embeddings.token_type_embeddings", "token_types", Size::kTypes, Size::kWidth, Bias::kNo,
      true},
     {"embeddings.LayerNorm", "token_embd_norm"}};
-// The names of the models for texts, and of those for code.
+// Names of the text models and of the code models.
 constexpr Rule kJina2Layer[] = {
     {"encoder.layer.#.attention.self.query", "blk.#.attn_q", Size::kWidth},
     {"encoder.layer.#.attention.self.key", "blk.#.attn_k", Size::kWidth},
@@ -174,7 +174,7 @@ constexpr Rule kNormedHead[] = {{"head.dense", "cls", Size::kWidth, Size::kWidth
 
 struct LayoutRules {
   Layout layout;
-  std::span<const Rule> input;  // the first is the table of tokens
+  std::span<const Rule> input;  // the first rule is the token table
   std::span<const Rule> layer;
 };
 constexpr LayoutRules kLayouts[] = {{Layout::kBert, kBertInput, kBertLayer},
@@ -205,7 +205,7 @@ std::span<const Rule> rules_of(Head head) {
   return {};
 }
 
-// Of training, or made by every program for itself.
+// Returns whether only training uses the tensor, or whether every program computes it again.
 bool is_of_no_use(std::string_view name) {
   constexpr std::string_view kBegins[] = {"embeddings.position_ids",
                                           "embeddings.token_type_ids",
@@ -221,9 +221,10 @@ bool is_of_no_use(std::string_view name) {
          std::ranges::any_of(kBegins, [&](auto begin) { return name.starts_with(begin); });
 }
 
-// The name in the source of a part ("weight") of what a rule or a list of names calls `source`: as
-// it is, behind the prefix of its class, or as PyTorch's parametrizations write it. Of several
-// names, the first that is there; else the first of all.
+// Returns the name of a part ("weight") in the source. `sources` is the source name of a rule, or
+// several names "a|b". For each name, tries the plain name, the name with the class prefix, and
+// PyTorch's parametrizations. Returns the first name that exists, or the plain form of the first
+// name.
 std::string name_in(const EncoderConfig& config, const Weights& weights, std::string_view sources,
                     std::string_view part, uint32_t layer = 0) {
   std::string first;
@@ -253,8 +254,8 @@ class Planner {
   void add(std::span<const Rule> rules, uint32_t layer = 0) {
     for (const Rule& rule : rules) add(rule, layer);
   }
-  // The experts of a layer as one tensor each: those that widen as they stand, those that narrow
-  // turned. Biases are left out, as in the models' own code.
+  // Makes one tensor of each kind of the layer's experts. The widening matrices stay unchanged; the
+  // narrowing matrices are transposed. Drops the biases, as the models' own code does.
   void add_experts(uint32_t layer) {
     const std::string mlp = filled("encoder.layers.#.mlp.experts.", layer);
     const uint64_t n_rows = uint64_t{config_.n_experts} * config_.n_feed_forward;
@@ -276,7 +277,7 @@ class Planner {
     for (const std::string& name : weights_.left()) {
       const bool has_prefix = !prefix.empty() && name.starts_with(prefix);
       if (is_of_no_use(std::string_view(name).substr(has_prefix ? prefix.size() : 0))) continue;
-      throw Error(ErrorCode::kInvalidInput, "tensor '" + name + "' is of no known use in a " +
+      throw Error(ErrorCode::kInvalidInput, "tensor '" + name + "' has no known use in a " +
                                                 std::string(config_.family->name));
     }
     return std::move(plan_);
@@ -320,7 +321,7 @@ class Planner {
     const std::string name = filled(rule.name, layer);
     const bool is_matrix = rule.rows != Size::kNone;
     const uint64_t n_rows = is_matrix ? size(rule.rows) : 1;
-    if (n_rows == 0) return;  // a table that this model has not
+    if (n_rows == 0) return;  // this model does not have the table
     const std::string source = name_in(config_, weights_, rule.source, "weight", layer);
     if (rule.is_optional && weights_.find(source) == nullptr) return;
     const uint64_t n_columns = size(rule.columns);

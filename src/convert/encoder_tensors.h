@@ -1,5 +1,5 @@
-// Which tensors an encoder has: their names in the source and in GGUF, and their sizes. Plain data;
-// any thread.
+// Plans the tensors of an encoder: their names in the source and in GGUF, and their sizes. Plain
+// functions, thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -12,16 +12,16 @@
 
 namespace billow::convert {
 
-// Every tensor in the order of the file. Takes from `weights` what it uses. Throws Error
-// (kInvalidInput) for a tensor that is missing or of another shape than config.json makes it, and
-// for one of no known use, which would make another model of it.
+// Returns all tensors in file order. Takes the tensors that it uses from `weights`. Throws Error
+// (kInvalidInput) for a tensor that is missing or whose shape contradicts config.json. Also throws
+// Error for a tensor without a known use, because the tensor would change the model's results.
 std::vector<PlannedTensor> plan_encoder(const EncoderConfig& config, Weights& weights);
 
-// Rows of the embedding table. Throws Error where it is missing or no matrix.
+// Returns the number of rows of the embedding table. Throws Error if it is missing or not a matrix.
 uint32_t n_vocabulary(const EncoderConfig& config, const Weights& weights);
-// Classes that the head tells apart. REQUIRES: the family has a head.
+// Returns the number of classes of the head. REQUIRES: the family has a head.
 uint32_t n_classes(const EncoderConfig& config, const Weights& weights);
-// Whether a tensor is of an adapter for one task, which is not part of the model.
+// Returns whether a tensor belongs to a task adapter, which is not part of the model.
 bool is_of_adapter(std::string_view name);
 
 }  // namespace billow::convert

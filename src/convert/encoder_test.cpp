@@ -17,7 +17,7 @@ constexpr uint64_t kWidth = SampleModel::kWidth;
 constexpr uint64_t kFeedForward = SampleModel::kFeedForward;
 constexpr uint64_t kTokens = 12;
 
-// A tensor of the source and its name in GGUF. "#" is the number of a layer.
+// A source tensor and its name in GGUF. "#" is the layer number.
 struct Pair {
   std::string source;
   std::string name;
@@ -62,8 +62,8 @@ class EncoderLayouts : public testing::Test {
     return text;
   }
 
-  // The source as `pairs` have it, "PREFIX" before all names; converts it and compares all numbers.
-  // `n_others`: tensors of the file that no pair is about.
+  // Fills the source with `pairs`, converts it and compares all numbers. All source names begin
+  // with `prefix`. `n_others` is the number of tensors of the file that are not in `pairs`.
   gguf::File expect_all(const std::vector<Pair>& pairs, const std::string& prefix = "",
                         size_t n_others = 0) {
     std::vector<std::pair<std::string, std::string>> names;
@@ -116,7 +116,7 @@ class EncoderLayouts : public testing::Test {
   std::vector<std::string> notes;
 };
 
-TEST_F(EncoderLayouts, DistilBertIsABertOfOtherNames) {
+TEST_F(EncoderLayouts, DistilBertIsBertWithOtherNames) {
   model.config = {{"architectures", {"DistilBertModel"}},
                   {"dim", kWidth},
                   {"n_layers", SampleModel::kLayers},
@@ -143,7 +143,7 @@ TEST_F(EncoderLayouts, DistilBertIsABertOfOtherNames) {
   model.config["architectures"] = {"DistilBertForSequenceClassification"};
   EXPECT_NE(refusal().find("'DistilBertForSequenceClassification' cannot be converted"),
             std::string::npos)
-      << "its head has an activation that GGUF has no word for";
+      << "GGUF has no name for the activation of its head";
 }
 
 TEST_F(EncoderLayouts, NomicMayHaveExperts) {
@@ -187,7 +187,7 @@ TEST_F(EncoderLayouts, NomicMayHaveExperts) {
   EXPECT_EQ(file.get_uint("nomic-bert-moe.context_length"), 512u);
   EXPECT_EQ(file.get_uint("nomic-bert-moe.expert_used_count"), 2u);
   model.config["moe_top_k"] = 4;
-  EXPECT_NE(refusal().find("\"moe_top_k\" is more than there are experts"), std::string::npos);
+  EXPECT_NE(refusal().find("\"moe_top_k\" is more than the number of experts"), std::string::npos);
 }
 
 std::vector<Pair> modern_pairs() {
@@ -224,7 +224,7 @@ TEST_F(EncoderLayouts, ModernBertHasAWindow) {
   EXPECT_NE(refusal().find("\"norm_bias\" must be false"), std::string::npos);
 }
 
-TEST_F(EncoderLayouts, ModernBertMayRank) {
+TEST_F(EncoderLayouts, ModernBertRanks) {
   model.config.update(Json{{"architectures", {"ModernBertForSequenceClassification"}},
                            {"vocab_size", kTokens},
                            {"local_attention", 16},
@@ -243,7 +243,7 @@ TEST_F(EncoderLayouts, ModernBertMayRank) {
   EXPECT_EQ(file.get_uint("modern-bert.classifier.pooling_type"), 1u);
 }
 
-TEST_F(EncoderLayouts, EuroBertHasFewerHeadsOfKeys) {
+TEST_F(EncoderLayouts, EuroBertHasFewerKvHeads) {
   model.config.update(Json{{"architectures", {"EuroBertModel"}},
                            {"num_key_value_heads", 2},
                            {"head_dim", 16},
@@ -271,7 +271,7 @@ TEST_F(EncoderLayouts, EuroBertHasFewerHeadsOfKeys) {
       static_cast<float>(file.require_float("eurobert.attention.layer_norm_rms_epsilon")), 1e-5F);
 }
 
-TEST_F(EncoderLayouts, NeoBertSaysItsSizeTimesThreeHalves) {
+TEST_F(EncoderLayouts, NeoBertStoresSizeTimesThreeHalves) {
   model.config.update(Json{{"architectures", {"NeoBERT"}},
                            {"intermediate_size", kFeedForward * 3 / 2},
                            {"hidden_act", "SwiGLU"}});
@@ -286,10 +286,10 @@ TEST_F(EncoderLayouts, NeoBertSaysItsSizeTimesThreeHalves) {
                   {at + "ffn.w12.weight", "blk.#.ffn_up.weight", {2 * kFeedForward, kWidth}},
                   {at + "ffn.w3.weight", "blk.#.ffn_down.weight", {kWidth, kFeedForward}}});
   EXPECT_EQ(file.get_uint("neo-bert.feed_forward_length"), kFeedForward);
-  EXPECT_EQ(file.get_uint("neo-bert.pooling_type"), 2u) << "so its authors use it";
+  EXPECT_EQ(file.get_uint("neo-bert.pooling_type"), 2u) << "the authors' usage";
 }
 
-TEST_F(EncoderLayouts, Jina2HasNamesForTextsAndForCode) {
+TEST_F(EncoderLayouts, Jina2HasTextNamesAndCodeNames) {
   for (const bool is_for_code : {false, true}) {
     model.tensors.clear();
     model.config.update(Json{{"architectures", {"JinaBertModel"}}, {"type_vocab_size", 2}});
@@ -319,7 +319,7 @@ TEST_F(EncoderLayouts, Jina2HasNamesForTextsAndForCode) {
   }
 }
 
-TEST_F(EncoderLayouts, Jina3LeavesItsAdaptersOut) {
+TEST_F(EncoderLayouts, Jina3DropsAdapters) {
   model.config.update(Json{{"architectures", {"XLMRobertaModel"}},
                            {"lora_adaptations", {"retrieval.query"}},
                            {"type_vocab_size", 1},

@@ -1,4 +1,4 @@
-// A model with its weights as 32-bit floats, to compare with other programs to the last digit.
+// Converts a model's weights to 32-bit floats, for exact comparisons with other programs.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +8,11 @@
 
 namespace billow::convert {
 
-// Bytes of the weights as 32-bit floats.
+// Returns the size of all weights as 32-bit floats, in bytes.
 uint64_t float_weight_bytes(const gguf::File& file);
 
-// One file with every weight of `file` decoded, which must outlive the writer. Tensors in a format
-// that Billow does not know stay as they are.
+// Returns a writer for one file in which every weight of `file` is decoded. Tensors in a format
+// that Billow does not support stay unchanged. REQUIRES: `file` outlives the writer.
 gguf::Writer with_float_weights(const gguf::File& file);
 
 }  // namespace billow::convert

@@ -11,7 +11,8 @@ namespace billow::convert {
 namespace {
 
 constexpr int kMaxDepth = 100;
-constexpr uint64_t kMaxValues = 8'000'000;  // a vocabulary of 250 000 pieces has a tenth of them
+constexpr uint64_t kMaxValues =
+    8'000'000;  // ten times the values of a vocabulary with 250 000 pieces
 
 }  // namespace
 
@@ -23,10 +24,10 @@ Document parse_document(std::string_view text, const std::string& origin) {
   uint64_t n_values = 0;
   const auto check = [&](int depth, Document::parse_event_t event, Document& value) {
     if (depth > kMaxDepth) fail("JSON nested too deep");
-    if (++n_values > kMaxValues) fail("JSON of too many values");
+    if (++n_values > kMaxValues) fail("JSON with too many values");
     if (depth == 1 && event == Document::parse_event_t::key) {
       const auto name = value.get<std::string>();
-      if (!names.insert(name).second) fail("\"" + name + "\" is there twice");
+      if (!names.insert(name).second) fail("\"" + name + "\" appears twice");
     }
     return true;
   };
@@ -81,11 +82,11 @@ std::optional<std::string> DocumentFields::text(std::string_view name) const {
 }
 
 uint32_t DocumentFields::require_size(std::initializer_list<std::string_view> names) const {
-  constexpr uint64_t kMost = std::numeric_limits<int32_t>::max();
+  constexpr uint64_t kMax = std::numeric_limits<int32_t>::max();
   for (const std::string_view name : names) {
     const auto value = count(name);
     if (!value) continue;
-    if (*value == 0 || *value > kMost) refuse(name, "must be from 1 to 2^31-1");
+    if (*value == 0 || *value > kMax) refuse(name, "must be from 1 to 2^31-1");
     return static_cast<uint32_t>(*value);
   }
   refuse(*names.begin(), "is missing");

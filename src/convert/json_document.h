@@ -1,5 +1,5 @@
-// The JSON files that describe a model, read as what they are: texts of strangers. Every fault is
-// an Error (kInvalidInput) that begins with the file's name. Plain functions and views; any thread.
+// Parses the JSON files of a model. The files are untrusted. Every error is an Error
+// (kInvalidInput) whose message begins with the file name. Plain functions and views, thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -12,18 +12,19 @@
 
 namespace billow::convert {
 
-// Objects sorted by their keys, unlike billow::Json: a vocabulary is one of many thousand fields.
+// Sorts the fields of objects by key, unlike billow::Json, because a vocabulary has many thousand
+// fields.
 using Document = nlohmann::json;
 
-// The value that `text` says. Refuses malformed text, one name twice in the outermost object, more
-// values than any model needs, and deep nesting.
+// Parses `text`. Throws Error for malformed text, for a duplicate name in the outermost object, for
+// more values than any model needs, and for deep nesting.
 Document parse_document(std::string_view text, const std::string& origin);
 
-// Typed access to the fields of one object, a view: absent and null are nullopt, another type is an
-// Error that names the field.
+// Typed access to the fields of one object. A view. Absent fields and null become nullopt. A field
+// of another type causes an Error that names the field.
 class DocumentFields {
  public:
-  // Throws Error where `object` is none. REQUIRES: `object` lives longer than this.
+  // Throws Error if `object` is not a JSON object. REQUIRES: `object` outlives this view.
   DocumentFields(const Document& object, std::string origin);
 
   const Document* find(std::string_view name) const;  // null where absent or null
@@ -31,7 +32,8 @@ class DocumentFields {
   std::optional<double> number(std::string_view name) const;
   std::optional<bool> flag(std::string_view name) const;
   std::optional<std::string> text(std::string_view name) const;
-  // The first of the names that is there, from 1 to 2^31-1; an Error where none is.
+  // Returns the first of these fields that exists, from 1 to 2^31-1. Throws Error if no field
+  // exists.
   uint32_t require_size(std::initializer_list<std::string_view> names) const;
 
   const std::string& origin() const noexcept { return origin_; }

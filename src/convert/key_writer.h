@@ -1,4 +1,4 @@
-// Writes metadata of one architecture: each key gets its name in front. A view; one thread.
+// Writes metadata keys with the architecture's name as prefix. A view. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,7 @@ class KeyWriter {
   void flags(std::string_view key, const std::vector<bool>& values) {
     writer_.set_bools(name(key), values);
   }
-  gguf::Writer& writer() noexcept { return writer_; }  // for keys without the name
+  gguf::Writer& writer() noexcept { return writer_; }  // for keys without the prefix
 
  private:
   std::string name(std::string_view key) const { return prefix_ + std::string(key); }

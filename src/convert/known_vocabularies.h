@@ -1,4 +1,4 @@
-// Published vocabularies, known by how they cut one text into tokens. Constant data; any thread.
+// Published vocabularies, recognised by their tokens for one text. Constant data, thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,13 @@
 
 namespace billow::convert {
 
-// The text that is cut: blanks, emoji, digits, several scripts and contractions, so that no two
-// rules of cutting give the same tokens.
+// Returns the probe text. It has blanks, emoji, digits, several scripts and contractions, so that
+// different splitting rules give different tokens.
 std::string_view probe_text() noexcept;
 
-// tokenizer.ggml.pre of the vocabulary that cuts probe_text() into `ids`, with the tokens around
-// it; nullopt for one that is not known. By the first 64 bits of SHA-256 over the list as Python
-// writes it, "[1, 2]".
+// Returns tokenizer.ggml.pre of the published vocabulary that splits probe_text() into `ids`. `ids`
+// includes the tokens that begin and end a text. Returns nullopt for an unknown vocabulary. The
+// lookup key is the first 64 bits of SHA-256 over the list in Python's notation, "[1, 2]".
 std::optional<std::string_view> find_known_vocabulary(std::span<const tokenizer::TokenId> ids);
 
 }  // namespace billow::convert

@@ -26,7 +26,7 @@ constexpr std::array kFamilies{
     &kNemotronH,      &kRwkv7,      &kARwkv7,
 };
 
-// How many letters must be added, removed or changed.
+// Returns the edit distance: the number of added, removed or changed letters.
 size_t distance(std::string_view a, std::string_view b) {
   std::vector<size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), size_t{0});
@@ -51,7 +51,7 @@ const LanguageFamily* find_language_family(std::string_view class_name) noexcept
 }
 
 std::vector<std::string_view> nearest_classes(std::string_view class_name) {
-  constexpr size_t kMost = 4;
+  constexpr size_t kMax = 4;
   class_name = class_name.substr(0, 100);
   std::vector<std::pair<size_t, std::string_view>> all;
   for (const LanguageFamily* family : kFamilies)
@@ -59,7 +59,7 @@ std::vector<std::string_view> nearest_classes(std::string_view class_name) {
       all.emplace_back(distance(class_name, name), name);
   std::ranges::sort(all);
   std::vector<std::string_view> names;
-  for (size_t i = 0; i < std::min(kMost, all.size()); ++i) names.push_back(all[i].second);
+  for (size_t i = 0; i < std::min(kMax, all.size()); ++i) names.push_back(all[i].second);
   return names;
 }
 

@@ -1,6 +1,6 @@
-// One family of language models that can be converted: its classes in Hugging Face's library, the
-// architecture in GGUF, the names of its tensors, and its metadata. A family is data in a file of
-// families/; language_families.cpp has the list. Plain data; any thread.
+// A family of language models that the converter supports: its classes in Hugging Face's library,
+// its GGUF architecture, its tensor names and its metadata. Each family is data in a file of
+// families/. language_families.cpp lists the families. Plain data, thread-safe.
 #pragma once
 
 #include <array>
@@ -17,29 +17,30 @@
 
 namespace billow::convert {
 
-// How tensors of one name become tensors of the GGUF file. In `source`, "#" is the first number in
-// the name, which is the layer's, and "*" one that stands behind it. A name ends without ".weight"
-// or ".bias", which `target` gets then, or it is a whole name, and `target` too. Tensors of all
-// numbers "*" (or "#" at the end, where `target` has none) become one tensor with a dimension more.
-// Several rules may have the same source: each makes a tensor of it. An empty target leaves it out.
+// How tensors with one name become tensors of the GGUF file. In `source`, "#" is the first number
+// of the name, which is the layer; "*" is a later number. If `source` omits ".weight" and ".bias",
+// `target` omits them, too, and gets the suffix of the tensor. Otherwise both names are complete.
+// The tensors of all numbers "*" become one tensor with an additional dimension. The same applies
+// to "#" at the end of `source` if `target` has no "#". Several rules may have the same source;
+// each rule makes one tensor. An empty target drops the tensor.
 struct TensorRule {
   std::string_view source;
   std::string_view target;
   void (*shape)(Shaping& shaping) = nullptr;
-  bool may_be_quantised = false;  // though its name is of those that are kept in F32
+  bool may_be_quantised = false;  // although tensors of this name usually stay in F32
 };
 using TensorRules = std::span<const TensorRule>;
 
-// Layers behind the last that only predict further tokens.
+// Layers after the last one that only predict further tokens.
 enum class Predicting : uint8_t { kUnknown, kLeftOut, kAppended };
 
-// What a family's functions read.
+// Input of a family's functions.
 struct LanguageModel {
   const ModelConfig& config;
   Weights& weights;
-  uint32_t n_tokens = 0;            // rows of the table of tokens
-  uint32_t n_predicting = 0;        // layers that were found and are appended
-  std::string_view own_rotation{};  // a type of rotation that the family turns into keys by itself
+  uint32_t n_tokens = 0;            // rows of the token table
+  uint32_t n_predicting = 0;        // predicting layers that are present and appended
+  std::string_view own_rotation{};  // a rotation type that the family itself turns into keys
   uint32_t n_blocks() const { return config.n_layers() + n_predicting; }
 };
 
@@ -51,35 +52,35 @@ struct ComputedTensor {
 struct LanguageFamily {
   std::span<const std::string_view> classes;
   std::string_view architecture;
-  std::array<TensorRules, 8> rules;  // the first that know a name count
+  std::array<TensorRules, 8> rules;  // the first rules that match a name apply
   void (*keys)(const LanguageModel& model, KeyWriter& keys);
-  // What the library takes for granted where config.json does not say it: a JSON object.
+  // Defaults of Hugging Face's library for fields that config.json omits: a JSON object.
   std::string_view defaults = "{}";
   std::string_view activations = "silu swish";  // of the feed-forward part; empty: any
-  std::string_view own_rotation = "";           // a type of rotation that `keys` or `computed` know
+  std::string_view own_rotation = "";           // a rotation type that `keys` or `computed` handles
   Predicting predicting = Predicting::kUnknown;
-  // A tensor's name as the rules have it; empty: it is left out.
+  // Returns the tensor name that the rules expect. An empty name drops the tensor.
   std::string (*rename)(const ModelConfig& config, std::string name) = nullptr;
-  // Done to each tensor behind its rule.
+  // Runs on each tensor after its rule.
   void (*finish)(Shaping& shaping) = nullptr;
-  // The architecture, where it depends on the configuration.
+  // Returns the architecture, if it depends on the configuration.
   std::string_view (*architecture_of)(const ModelConfig& config) = nullptr;
-  // The family that a configuration of this class is of, where classes have several.
+  // Returns the family of a configuration, if several families share a class.
   const LanguageFamily& (*actual)(const ModelConfig& config) = nullptr;
-  // Tensors that are made of the configuration.
+  // Returns tensors that are computed from the configuration.
   std::vector<ComputedTensor> (*computed)(const LanguageModel& model, KeyWriter& keys) = nullptr;
 
-  // general.architecture of a model with this configuration.
+  // Returns general.architecture of a model with this configuration.
   std::string_view architecture_name(const ModelConfig& config) const {
     return architecture_of != nullptr ? architecture_of(config) : architecture;
   }
 };
 
-// All, in the order in which documents list them.
+// Returns all families, in the order of the documents.
 std::span<const LanguageFamily* const> language_families() noexcept;
-// The family of a class; null where there is none.
+// Returns the family of a class, or null if there is none.
 const LanguageFamily* find_language_family(std::string_view class_name) noexcept;
-// Classes whose names resemble this one most, nearest first.
+// Returns the class names that resemble this name most, nearest first.
 std::vector<std::string_view> nearest_classes(std::string_view class_name);
 
 }  // namespace billow::convert

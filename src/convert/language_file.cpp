@@ -29,7 +29,7 @@ void check_activation(const LanguageFamily& family, const ModelConfig& config) {
       fmt::format("\"hidden_act\": '{}' is not supported (known: {})", *name, family.activations));
 }
 
-// The vocabulary must be one that we can read, before hours of work are done on the weights.
+// Checks that Billow can read the vocabulary, before hours of work on the weights.
 void check_metadata(const gguf::Writer& writer) {
   const std::vector<std::byte> bytes = writer.to_bytes();
   const auto reader = tokenizer::Tokenizer::load(gguf::File::parse(bytes, "converted"));
@@ -40,7 +40,7 @@ void check_metadata(const gguf::Writer& writer) {
   }
 }
 
-// Tensors that are made of config.json: before all others.
+// Adds the tensors that are computed from config.json, before all others.
 void add_computed(const LanguageModel& model, const LanguageFamily& family, KeyWriter& keys,
                   std::vector<PlannedTensor>& plan) {
   std::vector<ComputedTensor> tensors;
@@ -60,13 +60,13 @@ void add_computed(const LanguageModel& model, const LanguageFamily& family, KeyW
 uint32_t n_tokens_of(const std::vector<PlannedTensor>& plan) {
   const auto table = std::ranges::find(plan, "token_embd.weight", &PlannedTensor::name);
   if (table == plan.end() || table->shape.size() != 2 || table->shape[1] > INT32_MAX) {
-    throw Error(ErrorCode::kInvalidInput, "the table of tokens is no matrix");
+    throw Error(ErrorCode::kInvalidInput, "the token table is not a matrix");
   }
   return static_cast<uint32_t>(table->shape[1]);
 }
 
-void tell(const LanguagePlan& plan, const LanguageFamily& family, const ModelConfig& config,
-          const Listener& listener) {
+void note_losses(const LanguagePlan& plan, const LanguageFamily& family, const ModelConfig& config,
+                 const Listener& listener) {
   if (!listener.note) return;
   if (plan.n_of_other_parts > 0) {
     listener.note(
@@ -78,7 +78,7 @@ void tell(const LanguagePlan& plan, const LanguageFamily& family, const ModelCon
     listener.note(fmt::format("the block that predicts further tokens is left out ({} tensors)",
                               plan.n_left_predicting));
   }
-  // Files of the architecture have no window.
+  // GGUF files of these architectures have no window.
   const auto window = config.count({"sliding_window"});
   const auto n_context = config.count({"max_position_embeddings"});
   const bool is_used = config.flag("use_sliding_window", family.architecture == "llama");
@@ -117,7 +117,7 @@ std::vector<PlannedTensor> describe_language_model(const Sources& sources,
   write_chat_templates(sources, writer);
   write_sampling_defaults(sources, writer);
   check_metadata(writer);
-  tell(plan, family, config, listener);
+  note_losses(plan, family, config, listener);
   return std::move(plan.tensors);
 }
 

@@ -1,4 +1,4 @@
-// What the file of a language model has: its metadata and the plan of its tensors. One thread.
+// Describes the GGUF file of a language model: metadata and tensor plan. Not thread-safe.
 #pragma once
 
 #include <vector>
@@ -12,12 +12,12 @@
 
 namespace billow::convert {
 
-// The family of config.json's class; null where it is none of these. Throws Error where the class
-// is missing.
+// Returns the family of the class in config.json, or null for an unsupported class. Throws Error if
+// the class is missing.
 const LanguageFamily* find_language_family(const Sources& sources);
 
-// Writes general.architecture, the sizes, the vocabulary and the chat templates, and returns the
-// tensors. Throws Error in one line for a model that cannot be converted.
+// Writes general.architecture, the sizes, the vocabulary and the chat templates. Returns the tensor
+// plan. Throws Error with one line for a model that cannot be converted.
 std::vector<PlannedTensor> describe_language_model(const Sources& sources,
                                                    const LanguageFamily& family, Weights& weights,
                                                    const Listener& listener, gguf::Writer& writer);

@@ -12,7 +12,7 @@
 namespace billow::convert {
 namespace {
 
-// Where a layer has the first, it needs the second, or what stands behind "|".
+// If a layer has the first part, it needs the second part. "|" separates alternatives.
 struct Need {
   std::string_view of;
   std::string_view needed;
@@ -35,7 +35,7 @@ constexpr Need kNeeds[] = {
     {"ssm_conv1d.weight", "ssm_a"},
     {"shortconv.in_proj.weight", "shortconv.out_proj.weight"},
 };
-// Where a layer has both, all that have the first have the second.
+// If any layer has both parts, each layer with the first part needs the second part.
 constexpr Need kNorms[] = {
     {"attn_output.weight", "attn_norm.weight"},
     {"attn_output.weight", "post_attention_norm.weight"},
@@ -49,14 +49,15 @@ constexpr Need kNorms[] = {
               fmt::format("the tensor that becomes '{}' is missing", name));
 }
 
-// Tensors with a size that is the model's width: the length of their rows, or the number of these.
+// Tensors with a dimension that equals the model's width: their row length or their number of rows.
 constexpr std::string_view kReads[] = {"token_embd",  "output",       "attn_norm",     "ffn_norm",
                                        "output_norm", "attn_q",       "attn_k",        "attn_v",
                                        "attn_qkv",    "attn_q_a",     "attn_kv_a_mqa", "ffn_gate",
                                        "ffn_up",      "ffn_gate_inp", "ffn_up_shexp",  "ssm_in"};
 constexpr std::string_view kWrites[] = {"attn_output", "ffn_down", "ffn_down_shexp", "ssm_out"};
 
-// Without "blk.7." and ".weight"; empty for what is no weight.
+// Returns the name without "blk.7." and ".weight". Returns an empty name if the tensor is not a
+// weight.
 std::string_view part_of(std::string_view name) {
   constexpr std::string_view kWeight = ".weight";
   if (!name.ends_with(kWeight)) return {};

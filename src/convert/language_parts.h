@@ -1,5 +1,4 @@
-// Whether what a plan has is a whole model, as far as this can be told from the names: no layer is
-// missing, and no half of a part.
+// Checks by tensor names that a plan is a whole model: no layer and no half of a part is missing.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +8,8 @@
 
 namespace billow::convert {
 
-// Throws Error (kInvalidInput) that names what is missing, or what is not as wide as the model.
+// Throws Error (kInvalidInput) that names the missing part, or the tensor that has another width
+// than the model.
 void check_language_parts(std::span<const PlannedTensor> tensors, uint32_t n_layers,
                           uint64_t n_embd);
 

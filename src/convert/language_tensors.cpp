@@ -18,7 +18,7 @@ namespace {
 
 constexpr uint32_t kNoLayer = UINT32_MAX;
 
-// Tensors that become one, by the last number of their names.
+// Tensors that become one tensor, by the last number of their names.
 struct Group {
   const TensorRule* rule = nullptr;
   std::string target;
@@ -56,7 +56,7 @@ class Planner {
     for (auto& [place, group] : groups_) plan_.tensors.push_back(planned(group));
   }
 
-  // The rules of a name are those of the first list that has it.
+  // Adds rules. An earlier list with rules for a name overrides later lists.
   void add_rules(TensorRules rules) {
     std::unordered_map<std::string_view, std::vector<const TensorRule*>> of_list;
     for (const TensorRule& rule : rules) of_list[rule.source].push_back(&rule);
@@ -102,7 +102,7 @@ class Planner {
     const bool is_of_layer = target.find('#') != std::string::npos;
     const uint32_t layer = is_of_layer ? parsed.layer.value_or(0) : kNoLayer;
     if (is_of_layer) target = filled(target, layer);
-    // Without a layer first, as readers expect the table of tokens.
+    // Tensors without a layer come first, because readers expect the token table there.
     Group& group = groups_[{is_of_layer ? layer + 1 : 0, target}];
     if (group.rule != nullptr && group.rule != &rule) twice(name, group);
     group.rule = &rule;
@@ -126,15 +126,15 @@ class Planner {
     for (const auto& [at, source] : group.sources) {
       const auto& [stored, name] = source;
       if (is_stacked(group) && at != number++) {
-        throw Error(
-            ErrorCode::kInvalidInput,
-            fmt::format("tensor '{}' is there, but not number {} of its kind", name, number - 1));
+        throw Error(ErrorCode::kInvalidInput,
+                    fmt::format("tensor '{}' is present, but number {} of its kind is missing",
+                                name, number - 1));
       }
       Shaping shaping(config_, weights_, *stored, name, group.layer);
       if (group.rule->shape != nullptr) group.rule->shape(shaping);
       if (family_.finish != nullptr) family_.finish(shaping);
       if (!shape.empty() && shape != shaping.file_shape()) {
-        shaping.refuse("is not of the shape that others of its kind have");
+        shaping.refuse("has another shape than the others of its kind");
       }
       shape = shaping.file_shape();
       tensor.parts.push_back(std::move(shaping).finish());
@@ -142,7 +142,7 @@ class Planner {
     if (is_stacked(group)) shape.insert(shape.begin(), group.sources.size());
     const bool is_packed = tensor.parts.front().scales != nullptr;
     if (is_packed) {
-      shape.back() *= 2;  // codes of a byte
+      shape.back() *= 2;  // two codes per byte
       tensor.type = quant::Type::kMXFP4;
     } else if (is_kept_in_f32(tensor.name, shape.size()) && !group.rule->may_be_quantised) {
       tensor.type = quant::Type::kF32;
@@ -160,7 +160,7 @@ class Planner {
   void require_all_used() const {
     const std::vector<std::string> left = weights_.left();
     if (left.empty()) return;
-    throw Error(ErrorCode::kInvalidInput, fmt::format("tensor '{}' is of no known use in a {}",
+    throw Error(ErrorCode::kInvalidInput, fmt::format("tensor '{}' has no known use in a {}",
                                                       left.front(), config_.class_name()));
   }
 

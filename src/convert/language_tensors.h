@@ -1,5 +1,5 @@
-// Which tensors the GGUF file of a language model has: each tensor of the checkpoint is looked up
-// in the rules of the family. One thread.
+// Plans the tensors of a language model's GGUF file. Finds the rule of the family for each tensor
+// of the checkpoint. Not thread-safe.
 #pragma once
 
 #include <string>
@@ -11,24 +11,24 @@
 namespace billow::convert {
 
 struct LanguagePlan {
-  std::vector<PlannedTensor> tensors;  // by layers
-  uint32_t n_predicting = 0;           // layers behind the last that are appended
-  size_t n_of_other_parts = 0;         // tensors for pictures and sounds that are left out
-  size_t n_left_predicting = 0;        // tensors of layers that only predict further tokens
+  std::vector<PlannedTensor> tensors;  // in layer order
+  uint32_t n_predicting = 0;           // appended layers after the last one
+  size_t n_of_other_parts = 0;         // dropped tensors of vision and audio parts
+  size_t n_left_predicting = 0;        // dropped tensors of layers that only predict further tokens
 };
 
-// Takes from `weights` what it uses. Throws Error (kInvalidInput) for a tensor of no known use, for
-// one of a shape that does not fit, and for parts that are missing.
+// Takes the tensors that it uses from `weights`. Throws Error (kInvalidInput) for a tensor without
+// a known use, for a shape that does not fit, and for missing parts.
 LanguagePlan plan_language_tensors(const LanguageFamily& family, const ModelConfig& config,
                                    Weights& weights);
 
-// The same for some matrices of a model: those of `names`, which `weights` must have. A name of no
-// known use, or of a part that GGUF files leave out, gives no tensor.
+// Plans only the matrices in `names`. REQUIRES: `weights` contains them. A name without a known use
+// gives no tensor, and a name of a part that GGUF files omit gives none either.
 std::vector<PlannedTensor> plan_language_matrices(const LanguageFamily& family,
                                                   const ModelConfig& config, Weights& weights,
                                                   const std::vector<std::string>& names);
 
-// Whether a tensor of this name stays in F32 in every file: by its dimensions and by its name.
+// Returns whether a tensor stays in F32 in every file, given its name and dimensions.
 bool is_kept_in_f32(std::string_view name, size_t n_dims);
 
 }  // namespace billow::convert

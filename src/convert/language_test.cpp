@@ -22,7 +22,7 @@ constexpr uint64_t kHeads = 4;
 constexpr uint64_t kKvHeads = 2;
 constexpr uint64_t kHeadLen = 8;
 
-// The byte-level vocabulary of a few letters.
+// Returns a byte-level vocabulary of a few letters.
 Json sample_tokenizer() {
   return Json::parse(R"({
     "added_tokens": [{"id": 8, "content": "<|end|>", "special": true},
@@ -105,7 +105,7 @@ class LanguageModel : public testing::Test {
     return values;
   }
 
-  // The numbers of a source tensor, row `row_of(i)` at row i.
+  // Returns the numbers of a source tensor with row `row_of(i)` at row i.
   std::vector<float> expected(const std::string& name,
                               const std::function<uint64_t(uint64_t)>& row_of) const {
     const SampleTensor& tensor = model.tensors.at(name);
@@ -118,7 +118,7 @@ class LanguageModel : public testing::Test {
     return values;
   }
 
-  // Where llama.cpp's converter has row `row` from: its permute() of a matrix of heads.
+  // Returns the source of row `row` in llama.cpp's converter: its permute() of a matrix of heads.
   static uint64_t paired(uint64_t row) {
     const uint64_t head = row / kHeadLen * kHeadLen;
     const uint64_t i = row % kHeadLen;
@@ -131,7 +131,7 @@ class LanguageModel : public testing::Test {
   std::vector<std::string> notes;
 };
 
-TEST_F(LanguageModel, LlamaHasTheRowsOfItsHeadsInPairs) {
+TEST_F(LanguageModel, LlamaPairsRowsOfHeads) {
   make_llama(model);
   const gguf::File file = make();
   EXPECT_EQ(file.require_string("general.architecture"), "llama");
@@ -169,7 +169,7 @@ TEST_F(LanguageModel, QwenHasBiasesOrNormsAndKeepsItsRows) {
             expected("model.layers.1.self_attn.q_norm.weight", same));
 }
 
-TEST_F(LanguageModel, ATiedOutputIsLeftOut) {
+TEST_F(LanguageModel, DropsTiedOutput) {
   make_llama(model);
   model.tensors.erase("lm_head.weight");
   EXPECT_EQ(make().find_tensor("output.weight"), nullptr);
@@ -178,7 +178,7 @@ TEST_F(LanguageModel, ATiedOutputIsLeftOut) {
   EXPECT_EQ(make().find_tensor("output.weight"), nullptr);
 }
 
-TEST_F(LanguageModel, MatricesGetTheTypeThatIsAskedFor) {
+TEST_F(LanguageModel, MatricesHaveRequestedType) {
   make_llama(model);
   const gguf::File file = make(quant::Type::kQ8_0);
   const auto type = [&](const char* name) { return file.find_tensor(name)->type; };
@@ -188,7 +188,7 @@ TEST_F(LanguageModel, MatricesGetTheTypeThatIsAskedFor) {
   EXPECT_EQ(type("blk.0.attn_norm.weight"), static_cast<uint32_t>(quant::Type::kF32));
 }
 
-TEST_F(LanguageModel, TheVocabularyCutsTextsAsItsOwnDoes) {
+TEST_F(LanguageModel, VocabularySplitsTextsLikeItsOwnLibrary) {
   make_llama(model);
   const gguf::File file = make();
   EXPECT_EQ(file.require_string("tokenizer.ggml.pre"), "smollm");
@@ -201,7 +201,7 @@ TEST_F(LanguageModel, TheVocabularyCutsTextsAsItsOwnDoes) {
   EXPECT_EQ(file.require_string("tokenizer.chat_template"), "{{ messages }}");
 }
 
-TEST_F(LanguageModel, ThePostProcessorSaysWhatStandsInFrontOfAText) {
+TEST_F(LanguageModel, PostProcessorDefinesFirstToken) {
   make_llama(model);
   model.texts["tokenizer_config.json"] = R"({"bos_token": {"content": "<|end|>"}})";
   model.tokenizer["post_processor"] = Json::parse(R"({"type": "Sequence", "processors": [
@@ -212,7 +212,7 @@ TEST_F(LanguageModel, ThePostProcessorSaysWhatStandsInFrontOfAText) {
   EXPECT_EQ(tokenizer.encode("ab"), (std::vector<tokenizer::TokenId>{8, 2}));
 }
 
-TEST_F(LanguageModel, WaysOfCuttingAreFoundByTheirExpressions) {
+TEST_F(LanguageModel, FindsPreTokenizerByExpression) {
   make_llama(model);
   const auto split = [](const std::string& digits) {
     Json step = Json::parse(R"({"type": "Sequence", "pretokenizers": [
@@ -229,7 +229,7 @@ TEST_F(LanguageModel, WaysOfCuttingAreFoundByTheirExpressions) {
   model.tokenizer["normalizer"] = {{"type", "NFC"}};
   EXPECT_EQ(make().require_string("tokenizer.ggml.pre"), "qwen2");
   model.tokenizer["pre_tokenizer"] = split("{1,2}");
-  EXPECT_NE(refusal().find("cuts texts in a way that is not known"), std::string::npos);
+  EXPECT_NE(refusal().find("splits texts in an unknown way"), std::string::npos);
 }
 
 TEST_F(LanguageModel, Llama31HasDivisorsOfItsFrequencies) {
@@ -241,11 +241,11 @@ TEST_F(LanguageModel, Llama31HasDivisorsOfItsFrequencies) {
                                   {"original_max_position_embeddings", 64}};
   const std::vector<float> divisors = numbers(make(), "rope_freqs.weight");
   ASSERT_EQ(divisors.size(), kHeadLen / 2);
-  EXPECT_EQ(divisors.front(), 1) << "a pair that turns 10 times in the original context";
-  EXPECT_EQ(divisors.back(), 8) << "one that turns less than once";
+  EXPECT_EQ(divisors.front(), 1) << "a pair with 10 rotations in the original context";
+  EXPECT_EQ(divisors.back(), 8) << "a pair with less than one rotation";
 }
 
-TEST_F(LanguageModel, OtherRotationsAreKeysOrRefused) {
+TEST_F(LanguageModel, WritesOrRefusesOtherRotations) {
   make_llama(model);
   model.config["rope_scaling"] = {{"type", "linear"}, {"factor", 2.5}};
   gguf::File file = make();
@@ -258,7 +258,7 @@ TEST_F(LanguageModel, OtherRotationsAreKeysOrRefused) {
   EXPECT_NE(refusal().find("'dynamic' is not supported"), std::string::npos);
 }
 
-TEST_F(LanguageModel, AWindowIsTold) {
+TEST_F(LanguageModel, NotesUnusedWindow) {
   make_llama(model, "MistralForCausalLM");
   model.config["sliding_window"] = 1024;
   make();
@@ -279,7 +279,7 @@ TEST_F(LanguageModel, ChatTemplatesMayHaveNamesOrAFile) {
   EXPECT_EQ(make().require_string("tokenizer.chat_template"), "of the file");
 }
 
-TEST_F(LanguageModel, AModelForVectorsHasItsPooling) {
+TEST_F(LanguageModel, EmbeddingModelHasPooling) {
   make_llama(model, "Qwen3ForCausalLM");
   model.add_pooling(R"({"pooling_mode_lasttoken": true})");
   EXPECT_EQ(make().get_uint("qwen3.pooling_type"), 3u);
@@ -287,7 +287,7 @@ TEST_F(LanguageModel, AModelForVectorsHasItsPooling) {
   EXPECT_NE(refusal().find("pooling by max is not supported"), std::string::npos);
 }
 
-TEST_F(LanguageModel, ARerankerHasTheRowsOfYesAndNo) {
+TEST_F(LanguageModel, RerankerHasRowsOfYesAndNo) {
   for (const bool is_tied : {false, true}) {
     make_llama(model, "Qwen3ForCausalLM");
     model.config["tie_word_embeddings"] = is_tied;
@@ -309,7 +309,7 @@ TEST_F(LanguageModel, ARerankerHasTheRowsOfYesAndNo) {
   EXPECT_NE(refusal().find("has no token 'yes'"), std::string::npos);
 }
 
-TEST_F(LanguageModel, WhatCannotBeConvertedIsRefusedByName) {
+TEST_F(LanguageModel, NamesWhatCannotBeConverted) {
   const struct {
     std::function<void(SampleModel&)> change;
     std::string part;
@@ -325,9 +325,9 @@ TEST_F(LanguageModel, WhatCannotBeConvertedIsRefusedByName) {
       {[](SampleModel& m) { m.tensors["model.norm.weight"].shape = {3}; },
        "the tensor that becomes 'output_norm.weight' is not as wide as the model, 32"},
       {[](SampleModel& m) { m.tensors["model.layers.0.self_attn.q_proj.weight"].shape = {9, 32}; },
-       "tensor 'model.layers.0.self_attn.q_proj.weight' is not of the shape"},
+       "tensor 'model.layers.0.self_attn.q_proj.weight' does not have the shape"},
       {[](SampleModel& m) { m.tensors["model.layers.0.odd.weight"] = {{3}, "F32"}; },
-       "tensor 'model.layers.0.odd.weight' is of no known use in a LlamaForCausalLM"},
+       "tensor 'model.layers.0.odd.weight' has no known use in a LlamaForCausalLM"},
       {[](SampleModel& m) { m.config["num_key_value_heads"] = 3; }, "\"num_key_value_heads\""},
       {[](SampleModel& m) {
          m.config.update({{"num_attention_heads", 3}, {"num_key_value_heads", 3}});
@@ -339,7 +339,7 @@ TEST_F(LanguageModel, WhatCannotBeConvertedIsRefusedByName) {
       {[](SampleModel& m) { m.config["rms_norm_eps"] = -1; }, "\"rms_norm_eps\""},
       {[](SampleModel& m) { m.config["quantization_config"] = {{"quant_method", "awq"}}; },
        "quantised by 'awq'"},
-      {[](SampleModel& m) { m.tokenizer = nullptr; }, "no vocabulary is there"},
+      {[](SampleModel& m) { m.tokenizer = nullptr; }, "there is no vocabulary"},
       {[](SampleModel& m) { m.tokenizer["model"]["byte_fallback"] = true; },
        "the step 'Digits' is not supported"},
       {[](SampleModel& m) { m.tokenizer["model"]["type"] = "WordPiece"; }, "'WordPiece'"},

@@ -1,7 +1,7 @@
-// Which tokens of a language model begin, end and part texts. The rules are those of llama.cpp's
-// converter (gguf-py/gguf/vocab.py, SpecialVocab): the post-processor of tokenizer.json says what
-// stands around a text and goes before the flags of tokenizer_config.json; a token's id comes from
-// its text in tokenizer_config.json, else from config.json.
+// Finds the tokens that begin, end and separate the texts of a language model. The rules are those
+// of llama.cpp's converter (gguf-py/gguf/vocab.py, SpecialVocab). The post-processor of
+// tokenizer.json defines the tokens around a text and overrides the flags of tokenizer_config.json.
+// The id of a token comes from its text in tokenizer_config.json, or else from config.json.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -33,7 +33,7 @@ constexpr std::array kRoles{
     Role{"mask", &SpecialTokens::mask},   Role{"eot", &SpecialTokens::eot},
     Role{"eom", &SpecialTokens::eom}};
 
-// "NAME_token": a text, or an object with the text; "" where it is absent.
+// Reads "NAME_token": a string, or an object with the text. Returns "" if it is absent.
 std::string token_text(const DocumentFields& fields, std::string_view role) {
   const std::string name = fmt::format("{}_token", role);
   const Document* value = fields.find(name);
@@ -45,7 +45,8 @@ std::string token_text(const DocumentFields& fields, std::string_view role) {
   return fields.text(name).value_or("");
 }
 
-// The text of a special token in a template, or ""; `sequence` then has the place of a text.
+// Returns the text of a special token in a template, or "". Sets `sequence` to the id of a text's
+// place.
 std::string template_token(const DocumentFields& step, const Document& element,
                            std::string* sequence = nullptr) {
   const DocumentFields fields(element, step.origin());
@@ -132,12 +133,13 @@ class TokenReader {
     }
   }
 
-  // ["text", id] of what begins and ends a text, where the other files do not say it.
+  // Reads ["text", id] of the tokens that begin and end a text, if the other files do not name
+  // them.
   void read_brackets(const DocumentFields& step) {
     for (const auto& [name, role] : {std::pair("cls", "bos"), std::pair("sep", "eos")}) {
       const Document* pair = step.find(name);
       if (pair == nullptr || !pair->is_array() || pair->empty() || !pair->front().is_string())
-        step.refuse(name, "must be a token and its number");
+        step.refuse(name, "must be an array of a token and its number");
       for (const char* each : {name, role})
         if (texts_[each].empty()) texts_[each] = pair->front().get<std::string>();
     }
@@ -161,7 +163,7 @@ class TokenReader {
     special().adds_bos = first == texts_["bos"] || first == texts_["cls"];
   }
 
-  // Another token than the one that the model's configuration calls so: that ends a turn then.
+  // If the last token differs from the configured "eos", the configured token ends a turn.
   void read_last(const std::string& last) {
     std::string& eos = texts_["eos"];
     if (last != eos && !eos.empty()) texts_[texts_["eot"].empty() ? "eot" : "eom"] = eos;
@@ -209,7 +211,7 @@ class TokenReader {
     if (!id && at != ids_.end()) id = at->second;
   }
 
-  // "NAME_token_id" of config.json, where it is one number, of the root or of the text part.
+  // Reads "NAME_token_id" of config.json if it is one number, from the root or the text part.
   void read_ids() {
     const auto document = sources_.document("config.json");
     if (!document || !document->is_object()) return;
@@ -234,11 +236,11 @@ class TokenReader {
   const Sources& sources_;
   const Document* tokenizer_;
   Vocabulary& vocabulary_;
-  std::map<std::string_view, uint32_t> ids_;  // the first token of each text
+  std::map<std::string_view, uint32_t> ids_;  // the first token with each text
   std::map<std::string, std::string> texts_;  // by role
 };
 
-// Tokens that some classes have beside those that their files name.
+// Tokens that some classes have in addition to those that their files name.
 struct ClassToken {
   std::string_view pre;  // tokenizer.ggml.pre
   std::optional<uint32_t> SpecialTokens::* role;

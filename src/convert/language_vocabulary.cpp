@@ -1,4 +1,4 @@
-// The vocabulary of a language model, whatever file has it.
+// Reads the vocabulary of a language model from any supported file.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ using tokenizer::TokenType;
 
 constexpr const char* kTokenizer = "tokenizer.json";
 constexpr const char* kSentencePiece = "tokenizer.model";
-// Lists of tokens in Base64; tokenizer.model is one for some models.
+// Lists of Base64 tokens. Some models store one as tokenizer.model.
 constexpr const char* kRanked[] = {"qwen.tiktoken", "hy.tiktoken", "tiktoken.model",
                                    kSentencePiece};
 
@@ -31,7 +31,8 @@ std::string model_type(const Sources& sources) {
   return at != config->end() && at->is_string() ? at->get<std::string>() : "";
 }
 
-// What Gemma 4's answers have in their structure, and which must be seen by whoever reads them.
+// Tokens that structure Gemma 4's answers. They must be visible, because parsers of the answers
+// need them.
 constexpr std::string_view kVisible[] = {"<|channel>",   "<channel|>",       "<|tool_call>",
                                          "<tool_call|>", "<|tool_response>", "<tool_response|>",
                                          "<|\"|>"};
@@ -69,7 +70,7 @@ void read_tokenizer(const Sources& sources, const DocumentFields& tokenizer,
   read_pairs_of_bytes(tokenizer, vocabulary);
 }
 
-// The file that has the vocabulary, but tokenizer.json and vocab.json.
+// Returns the Base64 token file, if there is one.
 std::optional<std::string> ranked_file(const Sources& sources) {
   for (const char* name : kRanked)
     if (sources.find(name) != nullptr) return name;
@@ -81,7 +82,7 @@ bool has_sentence_pieces(const Sources& sources) {
   return bytes && is_sentence_piece(*bytes);
 }
 
-// Takes the first that is there.
+// Reads the first vocabulary file that exists.
 void read_pieces(const Sources& sources, const DocumentFields* tokenizer, Vocabulary& vocabulary) {
   if (sources.find(kWorldFile) != nullptr) return read_world_pieces(sources, vocabulary);
   if (has_sentence_pieces(sources))
@@ -94,14 +95,14 @@ void read_pieces(const Sources& sources, const DocumentFields* tokenizer, Vocabu
     return read_pair_files(sources, vocabulary);
   }
   throw Error(ErrorCode::kInvalidInput,
-              "no vocabulary is there; send tokenizer.json or tokenizer.model with the weights "
-              "(others that are known: tekken.json, *.tiktoken, vocab.json with merges.txt)");
+              "there is no vocabulary; send tokenizer.json or tokenizer.model with the weights "
+              "(also supported: tekken.json, *.tiktoken, vocab.json with merges.txt)");
 }
 
 }  // namespace
 
-// Texts may be composed (NFC), which nearly all are already: other programs with GGUF files do
-// without.
+// Allows composing texts (NFC) although Billow does not do it: nearly all texts are composed
+// already, and other programs with GGUF files do not do it either.
 void check_byte_normalizer(const DocumentFields& tokenizer) {
   const Document* normalizer = tokenizer.find("normalizer");
   if (normalizer == nullptr) return;

@@ -19,7 +19,7 @@ constexpr uint32_t kMaxHeadLen = 1024;
 constexpr uint64_t kMaxCount = std::numeric_limits<int32_t>::max();
 constexpr size_t kMaxList = 4096;
 
-// Where models with further parts keep that for texts.
+// Fields that contain the text part of models with several parts.
 constexpr std::string_view kTextParts[] = {"text_config", "llm_config", "lm_config",
                                            "language_config", "lfm"};
 constexpr std::string_view kOtherParts[] = {"vision_config", "audio_config", "vit_config",
@@ -67,7 +67,7 @@ ModelConfig::ModelConfig(const Sources& sources, std::string_view defaults) {
   if (inside(*document, "thinker_config") != nullptr) has_parts_ = true;
   lay_over(merged, *document);
   if (const Document* part = text_part(*document)) lay_over(merged, *part);
-  // Of the whole: the part for texts has what its own class takes for granted.
+  // The outer value counts: the text part contains only the default of its own class.
   if (const Document* tied = inside(*document, "tie_word_embeddings"))
     merged["tie_word_embeddings"] = *tied;
   merged_ = std::make_shared<const Document>(std::move(merged));
@@ -196,7 +196,7 @@ ModelConfig ModelConfig::part(std::string_view name) const {
 }
 
 uint32_t ModelConfig::n_layers() const {
-  const auto types = texts("layers_block_type");  // instead of a number: Nemotron H
+  const auto types = texts("layers_block_type");  // Nemotron H has no number of layers
   const auto given = count({"num_hidden_layers", "n_layers", "n_layer", "num_layers"});
   const uint32_t n = given || !types
                          ? require_size({"num_hidden_layers", "n_layers", "n_layer", "num_layers"})

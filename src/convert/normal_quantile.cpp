@@ -9,7 +9,8 @@ namespace billow::convert {
 double normal_quantile(double share) noexcept {
   if (!(share > 0)) return -std::numeric_limits<double>::infinity();
   if (share >= 1) return std::numeric_limits<double>::infinity();
-  // Newton's method on the distribution, whose tails make steps too long: these are halved.
+  // Newton's method on the distribution function. The steps are limited to 1, because they are too
+  // long in the tails.
   double x = 0;
   for (int i = 0; i < 200; ++i) {
     const double below = 0.5 * std::erfc(-x / std::numbers::sqrt2);

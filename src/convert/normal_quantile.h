@@ -1,9 +1,10 @@
-// The point below which a share of a normal distribution lies. Pure; any thread.
+// The quantile function of the normal distribution. Pure, thread-safe.
 #pragma once
 
 namespace billow::convert {
 
-// Of mean 0 and deviation 1. Minus infinity for 0 and less, infinity for 1 and more.
+// Returns the value below which `share` of a distribution with mean 0 and deviation 1 lies. Returns
+// minus infinity for a share of 0 or less, and infinity for 1 or more.
 double normal_quantile(double share) noexcept;
 
 }  // namespace billow::convert

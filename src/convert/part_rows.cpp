@@ -10,7 +10,7 @@
 #include "base/check.h"
 #include "base/error.h"
 
-static_assert(std::endian::native == std::endian::little, "numbers are copied as they lie");
+static_assert(std::endian::native == std::endian::little, "numbers are copied without conversion");
 
 namespace billow::convert {
 namespace {
@@ -25,7 +25,7 @@ class RowReader {
   RowReader(const Weights& weights, const SafeTensor& tensor, size_t row_bytes)
       : weights_(weights), tensor_(tensor), row_bytes_(row_bytes) {}
 
-  // Rows [first, first + n) of the result, as bytes of the source.
+  // Reads rows [first, first + n) of the result as source bytes.
   void read(const PlaceMap& row_of, uint64_t first, size_t n, std::vector<std::byte>& bytes) {
     bytes.resize(n * row_bytes_);
     if (!row_of) {
@@ -50,14 +50,14 @@ class RowReader {
   }
 
  private:
-  // Sizes of config.json say where rows are; they may be anything.
+  // Checks a row number, because it depends on untrusted sizes of config.json.
   uint64_t checked(uint64_t place) const {
     if (place == kNoPlace || place < tensor_.n_bytes / row_bytes_) return place;
     throw Error(ErrorCode::kInvalidInput,
                 "tensor '" + tensor_.name + "' has fewer rows than config.json says");
   }
 
-  // Where the rows lie close together: reads all between the first and the last at once.
+  // If the rows are close together, reads everything from the first to the last with one call.
   bool read_neighbours(std::vector<std::byte>& bytes) {
     const auto [min, max] = std::ranges::minmax_element(places_);
     if (*max == kNoPlace || *max - *min >= 2 * places_.size()) return false;
@@ -89,7 +89,7 @@ void turn(std::span<const std::byte> matrix, std::span<const uint64_t> columns, 
   }
 }
 
-// Rows of turned matrices; holds one matrix.
+// Reads rows of transposed matrices. Keeps one matrix in memory.
 class TurnedReader {
  public:
   TurnedReader(const Weights& weights, const TensorPart& part, size_t element_bytes)
@@ -127,7 +127,7 @@ class TurnedReader {
   const TensorPart& part_;
   const size_t element_bytes_;
   RowReader rows_;
-  uint64_t number_ = kNoPlace;  // of the matrix that is held
+  uint64_t number_ = kNoPlace;  // number of the matrix in memory
   std::vector<std::byte> matrix_;
   std::vector<uint64_t> columns_;
 };
@@ -150,8 +150,8 @@ void compute(const ArithmeticStep& step, uint64_t first_row, size_t row_len,
   }
 }
 
-// Groups of 32 codes: in the checkpoint the byte i has the codes 2i and 2i + 1, in GGUF the codes i
-// and i + 16, behind the scale.
+// Repacks groups of 32 codes. In the checkpoint, byte i has the codes 2i and 2i + 1. In GGUF, the
+// scale comes first, and byte i has the codes i and i + 16.
 void repack_mxfp4(std::span<const std::byte> codes, std::span<const std::byte> scales,
                   std::span<std::byte> out) {
   constexpr size_t kHalf = 16;
@@ -196,10 +196,11 @@ quant::Type source_type(const SafeTensor& tensor) {
 }
 
 void check_f16_range(const std::string& name, std::span<const float> values) {
-  constexpr float kMaxOfF16 = 65519.996F;  // what is beyond it rounds to infinity
+  constexpr float kMaxOfF16 = 65519.996F;  // larger numbers round to infinity
   for (const float value : values) {
     if (!(std::abs(value) > kMaxOfF16) || std::isinf(value)) continue;
-    throw Error(ErrorCode::kTooLarge, "tensor '" + name + "' has numbers that F16 cannot hold; " +
+    throw Error(ErrorCode::kTooLarge, "tensor '" + name +
+                                          "' has numbers that F16 cannot represent; " +
                                           "quantize to F32 or BF16");
   }
 }
@@ -208,7 +209,8 @@ void write_part(const Weights& weights, const TensorPart& part, const std::strin
                 quant::Type type, const gguf::Writer::Sink& sink) {
   if (part.scales != nullptr) return write_mxfp4(weights, part, sink);
   const quant::Type source = source_type(*part.source);
-  const bool has_elements = quant::row(source).group_len == 1;  // rows of others are only copied
+  const bool has_elements =
+      quant::row(source).group_len == 1;  // rows of other types are only copied
   const size_t element_bytes = has_elements ? quant::row_bytes(source, 1) : 0;
   const auto row_len = static_cast<size_t>(part.result_row_len());
   const bool is_copied = part.steps.empty() && !part.column_of && source == type;

@@ -1,5 +1,4 @@
-// The rows of a TensorPart in another type, made piece after piece while they are written. Any
-// thread.
+// Encodes the rows of a TensorPart in another type, piece by piece while writing. Thread-safe.
 #pragma once
 
 #include <string>
@@ -11,17 +10,17 @@
 
 namespace billow::convert {
 
-// F32, F16 or BF16. REQUIRES: the tensor is of one of these.
+// Returns F32, F16 or BF16. REQUIRES: the tensor has one of these types.
 quant::Type source_type(const SafeTensor& tensor);
 
-// Hands all rows of the part to `sink`, in the file's type. Takes memory for a piece of about 1 MB,
-// for one row, or for one matrix where matrices are turned. Throws Error (kTooLarge) that names
-// `name` for a number that F16 cannot hold. REQUIRES: a row of the result is a multiple of the
-// type's group.
+// Encodes all rows of the part in `type` and passes them to `sink`. Needs memory for a piece of
+// about 1 MB, for one row, or for one matrix if matrices are transposed. Throws Error (kTooLarge)
+// that contains `name` for a number that F16 cannot represent. REQUIRES: the length of a result row
+// is a multiple of the type's group.
 void write_part(const Weights& weights, const TensorPart& part, const std::string& name,
                 quant::Type type, const gguf::Writer::Sink& sink);
 
-// Refuses what F16 cannot hold.
+// Throws Error for a number that F16 cannot represent.
 void check_f16_range(const std::string& name, std::span<const float> values);
 
 }  // namespace billow::convert

@@ -23,8 +23,8 @@ const SafeTensor* require_tensor(Weights& weights, const std::string& name,
     throw Error(ErrorCode::kInvalidInput, "tensor '" + name + "' is missing");
   }
   if (!std::ranges::equal(tensor->shape, shape)) {
-    throw Error(ErrorCode::kInvalidInput, "tensor '" + name + "' is not of the shape " +
-                                              shape_text(shape) + " that config.json gives it");
+    throw Error(ErrorCode::kInvalidInput, "tensor '" + name + "' does not have the shape " +
+                                              shape_text(shape) + " that config.json requires");
   }
   require_known_type(*tensor, name);
   return tensor;
@@ -44,7 +44,7 @@ uint32_t n_rows_of(const Weights& weights, std::string_view name) {
                     table->shape[0] <= uint64_t{std::numeric_limits<int32_t>::max()};
   if (!fits) {
     throw Error(ErrorCode::kInvalidInput, "tensor '" + std::string(name) + "' is " +
-                                              (table == nullptr ? "missing" : "no matrix"));
+                                              (table == nullptr ? "missing" : "not a matrix"));
   }
   return static_cast<uint32_t>(table->shape[0]);
 }

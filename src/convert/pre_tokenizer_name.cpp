@@ -20,9 +20,9 @@ namespace {
 
 constexpr size_t kMaxSteps = 16;
 
-// How tokenizer.json cuts texts, and the name of the rule in GGUF.
+// A way in which tokenizer.json splits texts, and the name of the rule in GGUF.
 struct Cutting {
-  std::string_view steps;  // as described by steps_of()
+  std::string_view steps;  // in the format of steps_of()
   std::string_view name;   // tokenizer.ggml.pre
 };
 
@@ -75,7 +75,7 @@ std::string pattern_of(const DocumentFields& step) {
   return regex ? *regex : "'" + fields.text("String").value_or("") + "'";
 }
 
-// One step of a pre-tokenizer in one word, or "?" for a step that no known model has.
+// Returns one step of a pre-tokenizer as a word, or "?" for a step that no known model has.
 std::string step_text(const DocumentFields& step) {
   const std::string type = step.text("type").value_or("");
   if (type == "ByteLevel") {
@@ -87,12 +87,12 @@ std::string step_text(const DocumentFields& step) {
   const std::string behavior = step.text("behavior").value_or("");
   const bool is_inverted = step.flag("invert").value_or(false);
   if (behavior == "Isolated") return "split:" + pattern_of(step);
-  // The matches stay and what is between them goes: nothing does where a pattern matches all.
+  // Drops the text between the matches. Patterns that match everything drop nothing.
   if (behavior == "Removed" && is_inverted) return "split:" + pattern_of(step);
   return "?";
 }
 
-// The steps of a pre-tokenizer, with blanks between them.
+// Returns the steps of a pre-tokenizer, separated by blanks.
 std::string steps_of(const DocumentFields& tokenizer) {
   const Document* root = tokenizer.find("pre_tokenizer");
   if (root == nullptr) return "none";
@@ -115,13 +115,13 @@ std::string_view first_name(const tokenizer::PreTokenizerFamily& family) {
   return family.names.substr(0, family.names.find(' '));
 }
 
-// The name that a published vocabulary has, if cutting by the rule `pre` gives its tokens.
+// Returns the name of the published vocabulary that has the same tokens under the rule `pre`.
 std::optional<std::string_view> known_name(Vocabulary vocabulary, std::string_view pre) {
   vocabulary.pre = std::string(pre);
   SpecialTokens& special = vocabulary.special;
   special.adds_bos = special.adds_bos.value_or(false);
   special.adds_eos = special.adds_eos.value_or(false);
-  special.adds_separator = false;  // of no account for one text
+  special.adds_separator = false;  // irrelevant for a single text
   gguf::Writer writer;
   vocabulary.write(writer);
   const std::vector<std::byte> bytes = writer.to_bytes();
@@ -141,8 +141,8 @@ std::optional<std::string_view> known_name_of(const tokenizer::PreTokenizerFamil
   for (const Cutting& cutting : kCuttings)
     names += fmt::format("{}{}", names.empty() ? "" : ", ", cutting.name);
   throw Error(ErrorCode::kUnsupported,
-              fmt::format("tokenizer.json: \"pre_tokenizer\" cuts texts in a way that is not known "
-                          "here ({}), and the vocabulary is none of the published ones (known "
+              fmt::format("tokenizer.json: \"pre_tokenizer\" splits texts in an unknown way "
+                          "({}), and the vocabulary is not a published one (known "
                           "rules: those of {}); give a GGUF file",
                           steps.size() > 100 ? steps.substr(0, 97) + "..." : steps, names));
 }

@@ -1,6 +1,6 @@
-// tokenizer.ggml.pre: the name of the rule by which a byte-pair vocabulary cuts texts into words.
-// A wrong name gives other tokens without any error, so it is never assumed. Plain functions; any
-// thread.
+// Finds tokenizer.ggml.pre: the name of the rule by which a byte-pair vocabulary splits texts into
+// words. A wrong name silently gives wrong tokens, so the converter never guesses. Plain functions,
+// thread-safe.
 #pragma once
 
 #include <string>
@@ -10,12 +10,13 @@
 
 namespace billow::convert {
 
-// The name for `vocabulary`, which is whole but for it. A published vocabulary is known by its
-// tokens; another by the steps in "pre_tokenizer" of tokenizer.json (`tokenizer`; null where there
-// is no such file). Throws Error (kUnsupported) where neither is known.
+// Returns the name for `vocabulary`, of which only this name is missing. The tokens of a probe text
+// identify a published vocabulary. The steps in "pre_tokenizer" of tokenizer.json identify other
+// vocabularies. `tokenizer` is null if there is no such file. Throws Error (kUnsupported) if both
+// lookups fail.
 std::string pre_tokenizer_name(const DocumentFields* tokenizer, const Vocabulary& vocabulary);
 
-// The name that a published WordPiece vocabulary has, else "default": readers do not ask for it.
+// Returns the name of a published WordPiece vocabulary, else "default". Readers ignore the name.
 std::string word_piece_name(const Vocabulary& vocabulary);
 
 }  // namespace billow::convert

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 
-static_assert(std::endian::native == std::endian::little, "floats are copied as they lie");
+static_assert(std::endian::native == std::endian::little, "floats are copied without conversion");
 
 namespace billow::convert {
 
@@ -26,7 +26,7 @@ uint64_t ProtobufReader::read_number() {
 }
 
 std::string_view ProtobufReader::take(uint64_t n_bytes) {
-  if (n_bytes > rest_.size()) fail("cut off: a field reaches beyond its end");
+  if (n_bytes > rest_.size()) fail("cut off: a field extends beyond its end");
   const std::string_view bytes = rest_.substr(0, static_cast<size_t>(n_bytes));
   rest_.remove_prefix(bytes.size());
   return bytes;
@@ -52,11 +52,11 @@ bool ProtobufReader::next() {
       bytes_ = take(read_number());
       return true;
   }
-  fail("a field of an unknown kind");
+  fail("a field of an unknown type");
 }
 
 void ProtobufReader::require(Kind kind) const {
-  if (kind_ != kind) fail("field " + std::to_string(field_) + " is of another kind");
+  if (kind_ != kind) fail("field " + std::to_string(field_) + " has another type");
 }
 
 uint64_t ProtobufReader::number() const {

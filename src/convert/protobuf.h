@@ -1,5 +1,5 @@
-// The wire format of protocol buffers: a message is fields with numbers, each with its value. Every
-// length is checked against the bytes before it is used. Views; any thread.
+// Reads the wire format of protocol buffers: a message is a list of numbered fields with values.
+// The reader checks each length against the remaining bytes before use. Views, thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -10,15 +10,16 @@ namespace billow::convert {
 
 class ProtobufReader {
  public:
-  // `origin` begins each message of an Error. REQUIRES: both live longer than this.
+  // `origin` begins each error message. REQUIRES: both arguments outlive the reader.
   ProtobufReader(std::string_view message, std::string_view origin)
       : rest_(message), origin_(origin) {}
 
-  // Goes to the next field; false at the end. Throws Error (kInvalidInput) for bytes that are none.
+  // Moves to the next field. Returns false at the end. Throws Error (kInvalidInput) for invalid
+  // bytes.
   bool next();
 
   uint32_t field() const noexcept { return field_; }
-  // The value, by its kind in the wire format. Each throws Error where the field is of another.
+  // Return the value of the field. Each function throws Error if the field has another wire type.
   uint64_t number() const;         // bool, enum, int32, ...
   float real() const;              // float
   std::string_view bytes() const;  // string, bytes, a message

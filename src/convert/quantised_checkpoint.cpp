@@ -25,7 +25,7 @@ constexpr std::string_view kNvfp4 = "NVFP4";
   throw Error(ErrorCode::kUnsupported, fmt::format("{}: {}", kConfig, what));
 }
 
-// What "quantization_config" says, in config.json or, of ModelOpt, in hf_quant_config.json.
+// The "quantization_config" of config.json. ModelOpt stores it in hf_quant_config.json.
 struct Description {
   Document object;
   std::string method;
@@ -54,7 +54,7 @@ std::optional<Description> description_of(const Sources& sources) {
   return Description{*other, "modelopt"};
 }
 
-// "base" of "baseSUFFIX".
+// Returns "base" of "baseSUFFIX".
 std::optional<std::string> base_of(const std::string& name, std::string_view suffix) {
   if (!name.ends_with(suffix)) return std::nullopt;
   return name.substr(0, name.size() - suffix.size());
@@ -76,7 +76,7 @@ class Opener {
   void open_packed(const DocumentFields& weights);
   void open_nvfp4(std::string_view codes, std::string_view scale, std::string_view input,
                   bool is_reciprocal);
-  // Tensors that say how activations were quantised.
+  // Takes tensors that describe how activations were quantised.
   void take_unused(std::initializer_list<std::string_view> suffixes);
 
   const SafeTensor& require(const std::string& name) {
@@ -85,19 +85,19 @@ class Opener {
       throw Error(ErrorCode::kInvalidInput, fmt::format("tensor '{}' is missing", name));
     return *tensor;
   }
-  // One number; 1 where there is none.
+  // Returns the number of a tensor, or 1 if the tensor is missing.
   float single(const std::string& name) {
     const SafeTensor* tensor = weights_.take(name);
     if (tensor == nullptr) return 1;
     const std::vector<float> values = small_tensor(weights_, *tensor, 1);
     if (values.size() != 1 || !std::isfinite(values[0]))
-      throw Error(ErrorCode::kInvalidInput, fmt::format("tensor '{}' is no number", name));
+      throw Error(ErrorCode::kInvalidInput, fmt::format("tensor '{}' is not a number", name));
     return values[0];
   }
   void put(const std::string& name, const DecodedTensor& decoded);
 
   Weights& weights_;
-  std::vector<std::string> names_;  // as they were in the files
+  std::vector<std::string> names_;  // names in the files, before any change
   QuantisedCheckpoint result_;
 };
 
@@ -114,7 +114,7 @@ void Opener::put(const std::string& name, const DecodedTensor& decoded) {
   weights_.put(name, std::move(tensor), float_reader(decoded));
 }
 
-// Every "baseSUFFIX" with its "baseWEIGHT_SUFFIX".
+// Decodes each pair of "baseSUFFIX" and "baseWEIGHT_SUFFIX".
 void Opener::open_scaled(std::string_view suffix, std::string_view weight_suffix,
                          const std::vector<uint64_t>& block) {
   for (const std::string& name : names_) {
@@ -176,7 +176,7 @@ void Opener::open_packed(const DocumentFields& fields) {
     if (!base) continue;
     const std::vector<float> shape = small_tensor(weights_, require(*base + "_shape"), 2);
     if (shape.size() != 2 || !(shape[0] >= 1) || !(shape[1] >= 1))
-      throw Error(ErrorCode::kInvalidInput, fmt::format("tensor '{}_shape' is no shape", *base));
+      throw Error(ErrorCode::kInvalidInput, fmt::format("tensor '{}_shape' is not a shape", *base));
     const PackedTensors tensors{&require(name), &require(*base + "_scale"),
                                 weights_.take(*base + "_zero_point"),
                                 static_cast<uint64_t>(shape[0]), static_cast<uint64_t>(shape[1])};
@@ -247,7 +247,7 @@ void Opener::open_nvfp4(std::string_view codes, std::string_view scale, std::str
   }
 }
 
-// Layers in NVFP4 and in FP8 may stand side by side.
+// ModelOpt's files may mix layers in NVFP4 and in FP8.
 void Opener::open_modelopt() {
   take_unused({".k_scale", ".v_scale"});
   open_nvfp4(".weight", ".weight_scale_2", ".input_scale", false);
@@ -275,8 +275,8 @@ bool QuantisedCheckpoint::keeps(const PlannedTensor& tensor) const {
   const bool has_one_scale_a_part = tensor.parts.size() == 1 || tensor.shape.size() == 3;
   if (is_plain && has_one_scale_a_part && n == std::ssize(tensor.parts)) return true;
   throw Error(ErrorCode::kUnsupported,
-              fmt::format("tensor '{}' is made of weights in NVFP4 that GGUF has in another form; "
-                          "take the model as it was before",
+              fmt::format("tensor '{}' consists of NVFP4 weights that GGUF stores in another form; "
+                          "convert the original model",
                           tensor.name));
 }
 
@@ -284,7 +284,7 @@ void QuantisedCheckpoint::add_scales(std::vector<PlannedTensor>& plan) const {
   if (nvfp4.empty()) return;
   std::vector<PlannedTensor> all;
   const auto add = [&all](const std::string& name, std::vector<float> values) {
-    constexpr float kNothing = 1e-6F;  // what makes no difference is not written
+    constexpr float kNothing = 1e-6F;  // factors this close to 1 have no effect and are not written
     if (std::ranges::all_of(values, [](float x) { return std::abs(x - 1) < kNothing; })) return;
     PlannedTensor scale;
     scale.name = name;
@@ -328,7 +328,7 @@ QuantisedCheckpoint open_quantised(const Sources& sources, Weights& weights) {
   } else {
     not_known(
         fmt::format("weights that were quantised by '{}' cannot be converted (known: fp8, "
-                    "gptq, compressed-tensors, modelopt); take the model as it was before",
+                    "gptq, compressed-tensors, modelopt); convert the original model",
                     description->method));
   }
   return opener.finish();

@@ -1,4 +1,4 @@
-// Checkpoints that are quantised already: what their weights become, and what is refused.
+// Quantised checkpoints: the decoded weights, and the errors for unsupported ones.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -40,7 +40,7 @@ RawTensor bytes_of(const std::string& dtype, const std::vector<uint64_t>& shape,
 
 class Quantised : public testing::Test {
  protected:
-  // Opens the checkpoint of `tensors` and `config`.
+  // Opens the checkpoint with `tensors` and `config`.
   void open() {
     Json header = Json::object();
     std::string data;
@@ -73,7 +73,7 @@ class Quantised : public testing::Test {
     if (tensor == nullptr || tensor->dtype != "F32") return {};
     std::vector<float> values(tensor->n_bytes / sizeof(float));
     weights->read(*tensor, 0, std::as_writable_bytes(std::span(values)));
-    // A part that begins and ends within rows is the same.
+    // A range that begins and ends within rows gives the same values.
     if (values.size() > 2) {
       std::vector<float> part(values.size() - 2);
       weights->read(*tensor, sizeof(float), std::as_writable_bytes(std::span(part)));
@@ -90,11 +90,11 @@ class Quantised : public testing::Test {
   QuantisedCheckpoint checkpoint;
 };
 
-// 0x38 is 1 in FP8 with 4 bits of exponent, 0x40 is 2, 0xB8 is -1, 0x01 is 2^-9.
+// In FP8 with 4 exponent bits, 0x38 is 1, 0x40 is 2, 0xB8 is -1, and 0x01 is 2^-9.
 const std::vector<uint8_t> kCodes = {0x38, 0x40, 0xB8, 0x01, 0x00, 0x7E};
 const std::vector<float> kNumbers = {1, 2, -1, 1 / 512.0F, 0, 448};
 
-TEST_F(Quantised, Fp8HasScalesOfBlocks) {
+TEST_F(Quantised, Fp8HasBlockScales) {
   config = {{"quant_method", "fp8"}, {"weight_block_size", {1, 2}}};
   tensors["a.weight"] = bytes_of("F8_E4M3", {2, 3}, kCodes);
   tensors["a.weight_scale_inv"] = floats({2, 2}, {2, 10, 0.5, 3});
@@ -124,7 +124,7 @@ Json compressed(const std::string& format, const Json& of_weights) {
           {"config_groups", {{"group_0", {{"weights", of_weights}}}}}};
 }
 
-TEST_F(Quantised, CompressedTensorsHaveAScaleForEachRow) {
+TEST_F(Quantised, CompressedTensorsHaveRowScales) {
   config = compressed("float-quantized", {{"num_bits", 8}, {"type", "float"}});
   tensors["a.weight"] = bytes_of("F8_E4M3", {2, 3}, kCodes);
   tensors["a.weight_scale"] = floats({2, 1}, {1, 2});
@@ -140,7 +140,7 @@ TEST_F(Quantised, CompressedTensorsHaveAScaleForEachRow) {
   EXPECT_NE(refusal().find("of the format 'marlin-24' are not supported"), std::string::npos);
 }
 
-TEST_F(Quantised, PackedIntegersHaveScalesOfGroups) {
+TEST_F(Quantised, PackedIntegersHaveGroupScales) {
   config = compressed("pack-quantized",
                       {{"num_bits", 4}, {"type", "int"}, {"strategy", "group"}, {"group_size", 2}});
   tensors["a.weight_packed"] = words({2, 1}, {0x8F0A, 0x0123});
@@ -158,7 +158,7 @@ TEST_F(Quantised, PackedIntegersHaveScalesOfGroups) {
   EXPECT_NE(refusal().find("integers of 9 bits"), std::string::npos);
 }
 
-TEST_F(Quantised, GptqIsTurnedAndHasItsZerosLessOne) {
+TEST_F(Quantised, GptqIsTransposedAndStoresZerosMinusOne) {
   config = {{"quant_method", "gptq"}, {"bits", 8}};
   // 4 inputs, 4 outputs, 2 groups.
   tensors["a.qweight"] = words({1, 4}, {0x04030201, 0x08070605, 0x0C0B0A09, 0x100F0E0D});
@@ -187,7 +187,7 @@ TEST_F(Quantised, Nvfp4KeepsItsCodesAndScales) {
   tensors["a.weight_scale"] = bytes_of("F8_E4M3", {1, 4}, {0x38, 0x40, 0x30, 0x38});
   tensors["a.weight_scale_2"] = floats({}, {0.5});
   tensors["a.input_scale"] = floats({}, {1});
-  // Others of the same checkpoint are in FP8.
+  // Other tensors of the same checkpoint are in FP8.
   tensors["b.weight"] = bytes_of("F8_E4M3", {2, 3}, kCodes);
   tensors["b.weight_scale"] = floats({}, {1});
   open();
@@ -214,10 +214,10 @@ TEST_F(Quantised, Nvfp4KeepsItsCodesAndScales) {
   EXPECT_EQ(plan[1].name, "blk.0.ffn_up.scale");
   EXPECT_EQ(plan[1].values, (std::vector<float>{0.5}));
   tensors["a.weight"] = bytes_of("U8", {1, 24}, std::vector<uint8_t>(24));
-  EXPECT_NE(refusal().find("no multiple of 64"), std::string::npos);
+  EXPECT_NE(refusal().find("not a multiple of 64"), std::string::npos);
 }
 
-TEST_F(Quantised, OthersAreRefusedByName) {
+TEST_F(Quantised, NamesUnsupportedQuantisation) {
   tensors["a.weight"] = floats({1}, {1});
   for (const char* method : {"awq", "bitsandbytes", "hqq", ""}) {
     config = {{"quant_method", method}};
@@ -227,7 +227,7 @@ TEST_F(Quantised, OthersAreRefusedByName) {
   config = 3;
   EXPECT_NE(refusal().find("\"quantization_config\": not a JSON object"), std::string::npos);
   config = {{"quant_method", "mxfp4"}};
-  EXPECT_EQ(refusal(), "") << "it is the family's";
+  EXPECT_EQ(refusal(), "") << "the family handles MXFP4";
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Byte-level BPE whose files have tokens in the order in which they are merged, and no merges:
-// Mistral's tekken.json, and lists of tokens in Base64 ("tiktoken").
+// Byte-level BPE files that list tokens in merge order instead of merges: Mistral's tekken.json,
+// and lists of Base64 tokens ("tiktoken").
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -31,12 +31,12 @@ constexpr uint32_t kNone = UINT32_MAX;
   throw Error(ErrorCode::kInvalidInput, fmt::format("{}: {}", origin, what));
 }
 
-// Bytes of the tokens by their ranks, and the way back.
+// Maps ranks to the bytes of tokens, and bytes to ranks.
 class Ranks {
  public:
   explicit Ranks(std::string origin) : origin_(std::move(origin)) {}
 
-  // In the order of the ranks, from 0.
+  // Adds the token of the next rank. Ranks start at 0.
   void add(std::string_view base64) {
     auto bytes = base64_decoded(base64);
     if (!bytes || bytes->empty() || bytes->size() > kMaxTokenBytes) {
@@ -59,14 +59,14 @@ class Ranks {
  private:
   std::string origin_;
   std::unordered_map<std::string, uint32_t> ranks_;
-  std::vector<const std::string*> tokens_;  // keys of the map, which stay where they are
+  std::vector<const std::string*> tokens_;  // keys of the map, whose addresses are stable
 };
 
 std::string merge_text(const std::string& left, const std::string& right) {
   return spell_bytes(left) + " " + spell_bytes(right);
 }
 
-// Every pair of tokens that makes the token, those of the lowest ranks first.
+// Adds each pair of tokens that forms the token, lowest ranks first.
 void add_all_merges(const Ranks& ranks, size_t rank, std::vector<std::string>& merges) {
   const std::string& token = ranks.bytes(rank);
   std::vector<std::array<uint32_t, 2>> pairs;
@@ -80,7 +80,7 @@ void add_all_merges(const Ranks& ranks, size_t rank, std::vector<std::string>& m
     merges.push_back(merge_text(ranks.bytes(left), ranks.bytes(right)));
 }
 
-// The one pair that is left when all merges of lower ranks are made in the token's bytes.
+// Adds the pair that remains after all merges of lower ranks within the token's bytes.
 void add_last_merge(const Ranks& ranks, size_t rank, const std::string& origin,
                     std::vector<std::string>& merges) {
   std::vector<std::string> parts;
@@ -101,7 +101,7 @@ void add_last_merge(const Ranks& ranks, size_t rank, const std::string& origin,
   if (parts.size() == 2) {
     merges.push_back(merge_text(parts[0], parts[1]));
   } else if (parts.size() > 2) {
-    fail(origin, fmt::format("token {} is not made of two others", rank));
+    fail(origin, fmt::format("token {} is not a merge of two others", rank));
   }
 }
 
@@ -113,7 +113,7 @@ void put_ranks(const Ranks& ranks, uint64_t first_id, const std::string& origin,
   }
 }
 
-// Names of the first special tokens, where tekken.json does not list them.
+// Names of the first special tokens, for files of tekken.json without a list.
 constexpr std::string_view kTekkenNames[] = {"<unk>",
                                              "<s>",
                                              "</s>",
@@ -165,7 +165,7 @@ std::optional<uint32_t> find_piece(const Vocabulary& vocabulary, std::string_vie
   return std::nullopt;
 }
 
-// The tokens that Qwen's own code adds behind qwen.tiktoken.
+// Adds the tokens that Qwen's own code appends to qwen.tiktoken.
 void put_qwen_tokens(uint64_t first_id, Vocabulary& vocabulary) {
   std::vector<std::string> texts{"<|endoftext|>", "<|im_start|>", "<|im_end|>"};
   for (int i = 0; i < 205; ++i) texts.push_back(fmt::format("<|extra_{}|>", i));
@@ -193,7 +193,7 @@ void read_tekken(const Sources& sources, Vocabulary& vocabulary) {
   Ranks ranks(kFile);
   for (uint64_t i = 0; i < n_all - n_special; ++i) {
     const DocumentFields token((*tokens)[i], file.origin() + ": \"vocab\"");
-    if (token.count("rank").value_or(i) != i) token.refuse("rank", "is not in its order");
+    if (token.count("rank").value_or(i) != i) token.refuse("rank", "is not in ascending order");
     ranks.add(token.text("token_bytes").value_or(""));
   }
   put_tekken_specials(file, n_special, vocabulary);

@@ -41,7 +41,7 @@ struct Placed {
 const ElementType& element_type(const DocumentFields& fields) {
   const std::string name = fields.text("dtype").value_or("");
   const auto* known = std::ranges::find(kElementTypes, name, &ElementType::name);
-  if (known == kElementTypes.end()) fields.refuse("dtype", "is of no known type: '" + name + "'");
+  if (known == kElementTypes.end()) fields.refuse("dtype", "has an unknown type: '" + name + "'");
   return *known;
 }
 
@@ -52,7 +52,7 @@ std::vector<uint64_t> counts(const DocumentFields& fields, const char* name) {
   }
   std::vector<uint64_t> all;
   for (const Document& element : *value) {
-    if (!element.is_number_unsigned()) fields.refuse(name, "must be of whole numbers");
+    if (!element.is_number_unsigned()) fields.refuse(name, "must contain only whole numbers");
     all.push_back(element.get<uint64_t>());
   }
   return all;
@@ -71,7 +71,7 @@ Placed placed(const std::string& name, const Document& value, const std::string&
   }
   const std::vector<uint64_t> offsets = counts(fields, "data_offsets");
   if (offsets.size() != 2 || offsets[0] > offsets[1]) {
-    fields.refuse("data_offsets", "must be where the tensor begins and where it ends");
+    fields.refuse("data_offsets", "must be the begin and the end of the tensor");
   }
   if (offsets[1] - offsets[0] != n_bytes) {
     fields.refuse("data_offsets", "are " + std::to_string(offsets[1] - offsets[0]) +
@@ -91,9 +91,9 @@ uint64_t header_end(std::span<const std::byte> bytes, uint64_t file_bytes,
   for (size_t i = 0; i < sizeof n_header; ++i) {
     n_header |= std::to_integer<uint64_t>(bytes[i]) << (8 * i);
   }
-  if (n_header > kMaxHeaderBytes) fail(origin, "no safetensors file: its header is over 100 MB");
+  if (n_header > kMaxHeaderBytes) fail(origin, "not a safetensors file: its header is over 100 MB");
   if (n_header > file_bytes - sizeof n_header) {
-    fail(origin, "cut off: its header reaches beyond its end");
+    fail(origin, "cut off: its header extends beyond its end");
   }
   return sizeof n_header + n_header;
 }
@@ -101,7 +101,7 @@ uint64_t header_end(std::span<const std::byte> bytes, uint64_t file_bytes,
 std::vector<SafeTensor> parse_safetensors(std::span<const std::byte> bytes, uint64_t file_bytes,
                                           const std::string& origin) {
   const uint64_t data_begin = header_end(bytes, file_bytes, origin);
-  if (bytes.size() < data_begin) fail(origin, "cut off: its header reaches beyond its end");
+  if (bytes.size() < data_begin) fail(origin, "cut off: its header extends beyond its end");
   const uint64_t n_data = file_bytes - data_begin;
   const auto head = bytes.first(data_begin).subspan(sizeof(uint64_t));
   const std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
@@ -116,10 +116,11 @@ std::vector<SafeTensor> parse_safetensors(std::span<const std::byte> bytes, uint
   uint64_t at = 0;
   for (Placed& one : all) {
     if (one.begin != at) {
-      fail(origin, "tensor '" + one.tensor.name + "' does not begin where the one before it ends");
+      fail(origin,
+           "tensor '" + one.tensor.name + "' does not begin at the end of the tensor before it");
     }
     if (one.end > n_data) {
-      fail(origin, "cut off: tensor '" + one.tensor.name + "' reaches beyond its end");
+      fail(origin, "cut off: tensor '" + one.tensor.name + "' extends beyond its end");
     }
     one.tensor.begin = data_begin + one.begin;
     one.tensor.n_bytes = one.end - one.begin;

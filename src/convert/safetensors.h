@@ -1,7 +1,7 @@
-// A file of tensors as Hugging Face's safetensors has it: eight bytes with the length of a header,
-// the header in JSON, and the tensors' bytes behind it. Names, sizes and places are checked before
-// they are used, so that any file is either refused by an Error that begins with the file's name
-// or gives tensors that lie within it. Plain data; any thread.
+// Parses Hugging Face's safetensors files: eight bytes with the header length, the header in JSON,
+// and the bytes of the tensors. The parser checks names, sizes and offsets before use. Each file is
+// either rejected with an Error that begins with the file name, or its tensors are inside the file.
+// Plain data, thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -16,20 +16,19 @@ namespace billow::convert {
 struct SafeTensor {
   std::string name;
   std::string_view dtype;       // "F32", "BF16", ...
-  std::vector<uint64_t> shape;  // the last varies fastest; empty for a single number
-  uint64_t begin = 0;           // where its bytes lie in the file
+  std::vector<uint64_t> shape;  // the last dimension varies fastest; empty for a single number
+  uint64_t begin = 0;           // offset in the file
   uint64_t n_bytes = 0;
 };
 
-// How many bytes at a file's beginning say what is in it. `bytes` are the first eight, or all where
-// there are fewer.
+// Returns the number of bytes at the beginning of a file that describe its content. `bytes` are the
+// first eight bytes of the file, or all bytes of a shorter file.
 uint64_t header_end(std::span<const std::byte> bytes, uint64_t file_bytes,
                     const std::string& origin);
 
-// All tensors, in the order of their bytes. `bytes` are the first of the file's `file_bytes`, as
-// many as header_end() says or more. As the format's own
-// library does, refuses gaps and overlaps between tensors, a header of more than 100 MB and types
-// that it does not know.
+// Returns all tensors in file order. `bytes` are the first bytes of the file, at least header_end()
+// bytes. Throws Error for gaps or overlaps between tensors, for a header of more than 100 MB and
+// for unknown types. The format's own library has the same rules.
 std::vector<SafeTensor> parse_safetensors(std::span<const std::byte> bytes, uint64_t file_bytes,
                                           const std::string& origin);
 

@@ -1,5 +1,5 @@
-// For tests: small models with weights of a fixed pattern, as Hugging Face's library keeps them.
-// One thread.
+// For tests: small models in Hugging Face's layout, with weights of a fixed pattern. Not
+// thread-safe.
 #pragma once
 
 #include <unistd.h>
@@ -22,7 +22,7 @@
 
 namespace billow::convert {
 
-// A tensor and its numbers, each of which every type can hold: small multiples of 1/64.
+// A tensor of small multiples of 1/64, which every type can represent.
 struct SampleTensor {
   std::vector<uint64_t> shape;
   std::string dtype = "F32";
@@ -62,7 +62,7 @@ inline std::string sample_bytes(std::string_view name, const SampleTensor& tenso
   return bytes;
 }
 
-// The bytes of a safetensors file with this header.
+// Returns the bytes of a safetensors file with this header.
 inline std::string with_header(const std::string& header, std::string_view data) {
   std::string bytes;
   for (size_t i = 0; i < 8; ++i) bytes.push_back(static_cast<char>(header.size() >> (8 * i) & 255));
@@ -84,7 +84,7 @@ inline std::string safetensors_bytes(const SampleTensors& tensors) {
   return with_header(header.dump(), data);
 }
 
-// What a test changes, and the files that it becomes.
+// A model that tests can change, and its files.
 class SampleModel {
  public:
   static constexpr uint64_t kWidth = 32, kFeedForward = 48, kLayers = 2;
@@ -110,7 +110,8 @@ class SampleModel {
     tensors[name + ".bias"] = {{kWidth}, "F32"};
   }
 
-  // The tensors of BertModel and all that is built alike, their names behind `prefix`.
+  // Adds the tensors of BertModel and of models with the same structure. All names begin with
+  // `prefix`.
   void add_bert(const std::string& prefix, uint64_t n_positions, uint64_t n_types) {
     const uint64_t n_tokens = config["vocab_size"];
     linear(prefix + "embeddings.word_embeddings", n_tokens, kWidth, false);
@@ -217,7 +218,7 @@ class SampleModel {
     texts["1_Pooling/config.json"] = description;
   }
 
-  // Writes all of it; a text of the same name goes before what is made.
+  // Writes all files. A text in `texts` replaces the generated file with the same name.
   std::vector<SourceFile> files() {
     std::map<std::string, std::string> all = texts;
     all.try_emplace("config.json", config.dump());
@@ -241,7 +242,7 @@ class SampleModel {
   std::string folder_;
 };
 
-// BertModel with WordPiece, and mean pooling.
+// A BertModel with WordPiece and mean pooling.
 inline void make_bert(SampleModel& model) {
   model.add_word_pieces();
   model.add_bert("", 16, 2);

@@ -17,7 +17,7 @@ struct Setting {
   std::string_view key;   // general.sampling.KEY
   bool is_whole = false;
 };
-// In the order in which llama.cpp's converter writes them.
+// The order of llama.cpp's converter.
 constexpr Setting kSettings[] = {{"top_k", "top_k", true},
                                  {"top_p", "top_p"},
                                  {"min_p", "min_p"},

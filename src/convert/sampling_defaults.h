@@ -1,5 +1,4 @@
-// How answers of a model are sampled unless a user says otherwise: generation_config.json. Plain
-// functions; any thread.
+// Converts generation_config.json: the default sampling of a model. Plain functions, thread-safe.
 #pragma once
 
 #include "convert/sources.h"
@@ -7,8 +6,8 @@
 
 namespace billow::convert {
 
-// Writes general.sampling.*; nothing where there is no such file. Throws Error (kInvalidInput) for
-// a value of another type.
+// Writes general.sampling.*. Writes nothing if there is no such file. Throws Error (kInvalidInput)
+// for a value of another type.
 void write_sampling_defaults(const Sources& sources, gguf::Writer& writer);
 
 }  // namespace billow::convert

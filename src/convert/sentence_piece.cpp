@@ -17,7 +17,7 @@ constexpr size_t kMaxPieces = size_t{1} << 24;
   throw Error(ErrorCode::kInvalidInput, origin + ": " + what);
 }
 
-// By the number of ModelProto.SentencePiece.Type.
+// Maps the numbers of ModelProto.SentencePiece.Type.
 TokenType type_of(uint64_t number, const std::string& origin) {
   constexpr TokenType kTypes[] = {TokenType::kNormal,      TokenType::kUnknown, TokenType::kControl,
                                   TokenType::kUserDefined, TokenType::kUnused,  TokenType::kByte};
@@ -44,7 +44,7 @@ Piece parse_piece(std::string_view message, const std::string& origin) {
     }
   }
   if (!utf8::is_valid(piece.text)) fail(origin, "a piece that is not UTF-8");
-  if (!std::isfinite(piece.score)) fail(origin, "a piece whose score is no number");
+  if (!std::isfinite(piece.score)) fail(origin, "a piece whose score is not a number");
   return piece;
 }
 

@@ -1,5 +1,5 @@
-// A vocabulary of SentencePiece, as tokenizer.model and sentencepiece.bpe.model have it. Plain
-// data; any thread.
+// A SentencePiece vocabulary, as in tokenizer.model and sentencepiece.bpe.model. Plain data,
+// thread-safe.
 #pragma once
 
 #include <optional>
@@ -16,16 +16,16 @@ struct SentencePieceModel {
 
   std::vector<Piece> pieces;
   Kind kind = Kind::kUnigram;
-  std::string charsmap;  // the compiled normaliser; empty for none
+  std::string charsmap;  // the compiled normaliser; empty: no normaliser
   bool adds_space_prefix = true;
   bool removes_extra_spaces = true;
 };
 
-// Whether the bytes may be such a file, and not a list of tokens in Base64, which some models keep
+// Returns whether the bytes may be a SentencePiece file. Some models store a list of Base64 tokens
 // under the same name.
 bool is_sentence_piece(std::string_view bytes) noexcept;
 
-// Throws Error (kInvalidInput) that begins with `origin` for anything that is no such file.
+// Throws Error (kInvalidInput) that begins with `origin` if the bytes are not a SentencePiece file.
 SentencePieceModel parse_sentence_piece(std::string_view bytes, const std::string& origin);
 
 }  // namespace billow::convert

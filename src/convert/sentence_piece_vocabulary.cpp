@@ -1,5 +1,5 @@
-// Vocabularies of SentencePiece: from tokenizer.model, and from tokenizer.json where that was made
-// of one.
+// SentencePiece vocabularies from tokenizer.model, and from a tokenizer.json that was made from
+// one.
 #include <fmt/format.h>
 
 #include <charconv>
@@ -24,7 +24,7 @@ constexpr float kNoMergeScore = -1e6;  // below all merges
   throw Error(ErrorCode::kUnsupported, origin + ": " + what);
 }
 
-// Whatever is beyond the embedding table cannot be written and is left out: tables are cut to the
+// Puts a piece. Drops pieces beyond the embedding table, because a table may contain only the
 // tokens that a model uses.
 void put_known(std::vector<Piece>& pieces, uint64_t id, Piece piece) {
   if (id < pieces.size()) pieces[id] = std::move(piece);
@@ -63,14 +63,14 @@ void put_added_of_json(const Sources& sources, std::vector<Piece>& pieces) {
     const DocumentFields fields(token, tokenizer.origin() + ": \"added_tokens\"");
     const auto id = fields.count("id");
     if (!id) fields.refuse("id", "is missing");
-    // What the other files say of a token goes first.
+    // Other files override tokenizer.json.
     if (*id < pieces.size() && pieces[*id].type == TokenType::kUnused)
       put_described(pieces, *id, fields);
   }
 }
 
-// Of a vocabulary in tokenizer.json: the order in which merges make pieces, as scores. The best
-// merge has the highest. Pieces that no merge makes are never made of others.
+// Returns scores for the pieces of tokenizer.json, from the order of the merges. The first merge
+// has the highest score. Pieces without a merge get no score here, so no merge can form them.
 std::unordered_map<std::string, float> scores_of_merges(const DocumentFields& model) {
   const Document* merges = model.find("merges");
   if (merges == nullptr || !merges->is_array()) model.refuse("merges", "must be an array");
@@ -81,10 +81,9 @@ std::unordered_map<std::string, float> scores_of_merges(const DocumentFields& mo
     const std::string piece = left + right;
     const auto [at, is_new] = scores.try_emplace(piece, -static_cast<float>(scores.size()));
     if (!is_new && piece != previous) {
-      not_known(model.origin(),
-                fmt::format("\"merges\" make '{}' at two places of their order, which no "
-                            "vocabulary of SentencePiece does",
-                            piece));
+      not_known(model.origin(), fmt::format("\"merges\" make '{}' at two places, which no "
+                                            "SentencePiece vocabulary does",
+                                            piece));
     }
     previous = piece;
   }
@@ -99,9 +98,9 @@ bool is_byte(std::string_view text) {
          is_digit(text[4]);
 }
 
-// Whether a space is put before a text, by the normalizer ("Prepend") or the pre-tokenizer
-// (Metaspace), or by a step in a sequence of either. Refuses steps that cut or change texts
-// otherwise than SentencePiece does.
+// Returns whether the normalizer ("Prepend") or the pre-tokenizer (Metaspace) puts a space before a
+// text. Checks each step of a sequence. Throws Error for steps that split or change texts in
+// another way than SentencePiece.
 bool prepends_space(const DocumentFields& step) {
   const std::string type = step.text("type").value_or("");
   if (type == "Prepend") return true;
@@ -154,7 +153,7 @@ void put_configured_tokens(const Sources& sources, std::vector<Piece>& pieces) {
     uint64_t id = 0;
     const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), id);
     if (error != std::errc{} || end != key.data() + key.size()) {
-      config.refuse("added_tokens_decoder", "must name tokens by their numbers");
+      config.refuse("added_tokens_decoder", "must have token numbers as keys");
     }
     put_described(pieces, id, DocumentFields(value, std::string(kFile)));
   }
@@ -176,7 +175,7 @@ void read_sentence_pieces(const Sources& sources, const std::string& file, Vocab
   }
   for (size_t id = 0; id < model.pieces.size(); ++id) {
     Piece& piece = model.pieces[id];
-    // Such pieces are matched in the text itself, where spaces are spaces.
+    // The tokenizer matches these pieces in the text itself, which has plain spaces.
     if (piece.type == TokenType::kUserDefined) piece.text = with_spaces(std::move(piece.text));
     put_known(vocabulary.pieces, id, std::move(piece));
   }

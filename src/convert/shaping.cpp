@@ -25,7 +25,7 @@ PlaceMap composed(PlaceMap inner, PlaceMap outer) {
   };
 }
 
-// Without the product, which may be more than fits.
+// Returns whether n = a * b * c. Avoids the product, which may overflow.
 bool is_product(uint64_t n, uint64_t a, uint64_t b, uint64_t c) {
   if (a == 0 || b == 0 || n % a != 0 || n / a % b != 0) return false;
   return c != 0 && n / a / b == c;
@@ -63,7 +63,7 @@ void Shaping::refuse(std::string_view what) const {
 }
 
 void Shaping::require(bool fits) const {
-  if (!fits) refuse("is not of the shape that config.json gives it");
+  if (!fits) refuse("does not have the shape that config.json requires");
 }
 
 void Shaping::reshape(std::vector<uint64_t> shape) {
@@ -85,7 +85,7 @@ void Shaping::describe(std::vector<uint64_t> shape) {
 }
 
 void Shaping::set_rows(uint64_t n) {
-  // Matrices behind one another stay what they are where each has the same number of rows.
+  // A stack of matrices keeps its dimensions if each matrix has the same number of rows.
   if (shape_.size() == 3 && n % shape_[0] == 0) {
     shape_[1] = n / shape_[0];
   } else if (shape_.size() == 1) {

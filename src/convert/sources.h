@@ -1,5 +1,5 @@
-// The files of a model as it is published, by the names that its author gave them. The names are
-// only looked up, never used as paths. Owns nothing but the list; any thread.
+// The files of a published model, by the names that its author chose. The names are only looked up,
+// never used as paths. Owns only the list. Thread-safe.
 #pragma once
 
 #include <optional>
@@ -14,7 +14,7 @@ namespace billow::convert {
 
 struct SourceFile {
   std::string name;  // relative: "config.json", "1_Pooling/config.json"
-  std::string path;  // where its bytes lie
+  std::string path;  // location of the bytes
 };
 
 class Sources {
@@ -22,13 +22,14 @@ class Sources {
   explicit Sources(std::span<const SourceFile> files) : files_(files.begin(), files.end()) {}
 
   std::span<const SourceFile> files() const noexcept { return files_; }
-  // Null where there is no such file.
+  // Returns null if there is no such file.
   const SourceFile* find(std::string_view name) const;
-  // nullopt where there is no such file. Throws Error for one of more than 256 MB.
+  // Returns nullopt if there is no such file. Throws Error for a file of more than 256 MB.
   std::optional<std::string> text(std::string_view name) const;
   std::optional<Document> document(std::string_view name) const;
-  // The safetensors files that hold the model: those of the outermost folder, or, where an index is
-  // there, those that it names. Throws Error where there are none or one of them is missing.
+  // Returns the safetensors files of the model. If an index exists, these are the files that it
+  // names, else those of the outermost folder. Throws Error if there is no file or if a file is
+  // missing.
   std::vector<SourceFile> weights() const;
 
  private:

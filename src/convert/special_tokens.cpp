@@ -1,4 +1,4 @@
-// Which tokens begin, end and part texts.
+// Finds the tokens that begin, end and separate texts.
 #include <array>
 #include <string>
 #include <unordered_map>
@@ -12,8 +12,8 @@ namespace billow::convert {
 namespace {
 
 struct Role {
-  std::string_view name;           // "NAME_token" of the files
-  std::string_view in_word_piece;  // where no file names it
+  std::string_view name;           // "NAME_token" in the files
+  std::string_view in_word_piece;  // default if no file names the token
   std::string_view elsewhere;
   std::optional<uint32_t> SpecialTokens::* id;
 };
@@ -43,7 +43,7 @@ std::optional<uint32_t> id_of(const Ids& ids, std::string_view text) {
   return at == ids.end() ? std::nullopt : std::optional(at->second);
 }
 
-// "NAME_token" of a file: a text, or an object with the text.
+// Reads "NAME_token" of a file: a string, or an object with the text.
 std::optional<std::string> named_token(const std::optional<Document>& document,
                                        const std::string& file, std::string_view role) {
   if (!document) return std::nullopt;
@@ -69,16 +69,16 @@ void read_names(const Sources& sources, const Ids& ids, bool is_word_piece,
   }
 }
 
-// ["text", id]
+// Reads ["text", id].
 std::optional<uint32_t> bracket(const DocumentFields& step, const Ids& ids, const char* name) {
   const Document* pair = step.find(name);
   if (pair == nullptr || !pair->is_array() || pair->empty() || !pair->front().is_string()) {
-    step.refuse(name, "must be a token and its number");
+    step.refuse(name, "must be an array of a token and its number");
   }
   return id_of(ids, pair->front().get<std::string>());
 }
 
-// The text of a special token in a template; nullopt for the place of a text.
+// Returns the text of a special token in a template, or nullopt for the place of a text.
 std::optional<std::string> template_token(const DocumentFields& step, const Document& element) {
   const DocumentFields fields(element, step.origin());
   const Document* token = fields.find("SpecialToken");
@@ -134,7 +134,7 @@ SpecialTokens read_special_tokens(const Sources& sources, const Document* tokeni
   SpecialTokens special;
   const bool is_word_piece = vocabulary.model == "bert";
   read_names(sources, ids, is_word_piece, special);
-  if (is_word_piece) {  // BERT's own names for what begins and ends a text
+  if (is_word_piece) {  // BERT has its own names for the begin and end tokens
     special.bos = special.cls;
     special.eos = special.separator;
   }
@@ -143,7 +143,7 @@ SpecialTokens read_special_tokens(const Sources& sources, const Document* tokeni
   if (tokenizer != nullptr) read_post_processor(*tokenizer, ids, special);
   if (!special.bos || !special.eos) {
     throw Error(ErrorCode::kInvalidInput,
-                "the vocabulary has no token that begins texts, or none that ends them");
+                "the vocabulary needs a token that begins texts and a token that ends them");
   }
   return special;
 }

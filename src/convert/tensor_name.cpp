@@ -8,8 +8,8 @@ namespace {
 
 constexpr size_t kMaxDigits = 9;
 
-// As names of models with several parts have them. Those that must stand at the beginning are
-// apart: inside of a name they may be of the text part.
+// Words in the tensor names of models with several parts. The first table has words that count only
+// at the beginning of a name, because the text part may have them elsewhere.
 constexpr std::array<std::string_view, 16> kOtherBeginnings = {"mlp",
                                                                "vit.",
                                                                "vpm.",

@@ -1,4 +1,4 @@
-// The name of a tensor in a checkpoint, taken apart. Pure functions; any thread.
+// Parses the name of a tensor in a checkpoint. Pure functions, thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -9,23 +9,23 @@
 namespace billow::convert {
 
 struct TensorName {
-  std::string pattern;  // with "#" for the first number and "*" for others, without the suffix
-  std::string suffix;   // ".weight", ".bias" or none
+  std::string pattern;             // "#" for the first number, "*" for others; without the suffix
+  std::string suffix;              // ".weight", ".bias" or empty
   std::optional<uint32_t> layer;   // the first number
-  std::optional<uint32_t> number;  // the last that stands behind it
+  std::optional<uint32_t> number;  // the last number after `layer`
 };
 
-// Numbers of more than nine digits stay as they are.
+// Numbers of more than nine digits stay in the pattern unchanged.
 TensorName parse_tensor_name(std::string_view name);
 
-// Whether a name in GGUF says what part of a layer it is: ".weight", ".bias", ".scale".
+// Returns whether a GGUF name ends with a part's suffix: ".weight", ".bias", ".scale".
 bool has_suffix(std::string_view target);
 
-// Whether the tensor is for pictures or sounds, by the words of its name.
+// Returns whether the words of the name show that the tensor belongs to a vision or audio part.
 bool is_of_other_part(std::string_view name);
-// Made again by every program, such as the frequencies of a rotation.
+// Returns whether every program computes the tensor again, such as rotation frequencies.
 bool is_of_no_use(std::string_view name);
-// The name without the words that say that it is of the part for texts.
+// Returns the name without the words that mark the text part.
 std::string without_part(std::string_view name);
 
 }  // namespace billow::convert

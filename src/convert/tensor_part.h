@@ -1,5 +1,5 @@
-// How rows of the new file come from a tensor of the checkpoint: which rows, turned or not, and
-// what is done to each number. Plain data; any thread.
+// How rows of the new file are made from a tensor of the checkpoint: which rows, transposed or not,
+// and the arithmetic on each number. Plain data, thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,13 @@
 
 namespace billow::convert {
 
-// The place that something has in the source, by its place in the result. Empty: the same.
+// Maps an index in the result to an index in the source. Empty: the identity.
 using PlaceMap = std::function<uint64_t(uint64_t)>;
 constexpr uint64_t kNoPlace = UINT64_MAX;  // a row of zeros
 
 enum class Arithmetic : uint8_t { kAdd, kMultiply, kMinusExp };
 
-// One operation in 32-bit floats. kMultiply takes `factor_of(row)` of the result where it is there.
+// One operation in 32-bit floats. kMultiply uses `factor_of(row)` of the result row if it is set.
 struct ArithmeticStep {
   Arithmetic what;
   float operand = 0;
@@ -26,12 +26,12 @@ struct ArithmeticStep {
 struct TensorPart {
   const SafeTensor* source = nullptr;
   const SafeTensor* scales = nullptr;  // MXFP4: `source` has packed codes; row_len is in bytes
-  uint64_t row_len = 0;                // of the source's rows, as they are read
-  PlaceMap row_of;                     // which of its rows, before they are turned
+  uint64_t row_len = 0;                // of the source's rows
+  PlaceMap row_of;                     // which source rows, before transposing
   uint64_t n_rows = 0;                 // of the result
-  uint64_t turned_rows = 0;            // so many read rows are a matrix that is turned; 0: none is
-  PlaceMap turned_row_of;              // which rows of the turned matrices
-  PlaceMap column_of;                  // in each row of the result
+  uint64_t turned_rows = 0;  // matrices of this many source rows are transposed; 0: no transposing
+  PlaceMap turned_row_of;    // which rows of the transposed matrices
+  PlaceMap column_of;        // which column, in each row of the result
   std::vector<ArithmeticStep> steps;
 
   uint64_t result_row_len() const { return turned_rows == 0 ? row_len : turned_rows; }

@@ -1,4 +1,4 @@
-// SentencePiece's Unigram model, the vocabulary of XLM-RoBERTa, from tokenizer.json.
+// Reads SentencePiece's Unigram model, the vocabulary of XLM-RoBERTa, from tokenizer.json.
 #include <cmath>
 #include <string>
 
@@ -27,7 +27,7 @@ void read_pieces(const DocumentFields& tokenizer, Vocabulary& vocabulary) {
   uint64_t id = 0;
   for (const Document& piece : *pieces) {
     if (!piece.is_array() || piece.size() != 2 || !piece[0].is_string() || !piece[1].is_number()) {
-      model.refuse("vocab", "must be of pairs of a piece and its score");
+      model.refuse("vocab", "must contain pairs of a piece and its score");
     }
     const auto score = piece[1].get<double>();
     if (!(std::abs(score) < 1e30)) model.refuse("vocab", "has a score that is too large");
@@ -36,12 +36,12 @@ void read_pieces(const DocumentFields& tokenizer, Vocabulary& vocabulary) {
   }
   put_added_tokens(vocabulary.pieces, tokenizer);
   if (const auto unknown = model.count("unk_id")) {
-    if (*unknown >= vocabulary.pieces.size()) model.refuse("unk_id", "is no piece");
+    if (*unknown >= vocabulary.pieces.size()) model.refuse("unk_id", "is not a piece");
     vocabulary.pieces[*unknown].type = TokenType::kUnknown;
   }
 }
 
-// The members of a Sequence, or the one thing itself.
+// Visits the members of a Sequence, or the single step.
 template <typename Visit>
 void for_each_step(const DocumentFields& tokenizer, const char* name, const char* members,
                    Visit visit) {
@@ -57,7 +57,8 @@ void for_each_step(const DocumentFields& tokenizer, const char* name, const char
 void read_normalizer(const DocumentFields& tokenizer, Vocabulary& vocabulary) {
   for_each_step(tokenizer, "normalizer", "normalizers", [&](const DocumentFields& step) {
     const std::string type = step.text("type").value_or("");
-    // Runs of spaces become one, and those at the ends nothing, whatever the file says.
+    // Billow always merges runs of spaces and strips spaces at the ends, with or without these
+    // steps.
     if (type == "Replace" || type == "Strip") return;
     if (type != "Precompiled") {
       not_known(tokenizer, "the normalizer '" + type + "' is not supported (known: Precompiled)");

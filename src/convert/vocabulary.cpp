@@ -19,7 +19,7 @@ using tokenizer::TokenType;
 constexpr std::string_view kTokenizer = "tokenizer.json";
 
 struct Reader {
-  std::string_view type;  // of the model in tokenizer.json
+  std::string_view type;  // type of the model in tokenizer.json
   void (*read)(const DocumentFields& tokenizer, Vocabulary& vocabulary);
 };
 void read_byte_pairs(const DocumentFields& tokenizer, Vocabulary& vocabulary) {
@@ -50,7 +50,7 @@ void read_tokenizer(const DocumentFields& tokenizer, Vocabulary& vocabulary) {
                   "' cannot be converted (known: WordPiece, Unigram, BPE)");
 }
 
-// GGUF marks the first piece of a word, where WordPiece marks the others.
+// Marks the first piece of each word for GGUF. WordPiece marks the other pieces instead.
 void mark_word_begins(std::vector<Piece>& pieces) {
   for (Piece& piece : pieces) {
     if (piece.type == TokenType::kControl) continue;
@@ -66,7 +66,7 @@ constexpr std::pair<std::string_view, std::optional<uint32_t> SpecialTokens::*> 
     {"bos_token_id", &SpecialTokens::bos},
     {"eos_token_id", &SpecialTokens::eos},
     {"unknown_token_id", &SpecialTokens::unknown},
-    {"seperator_token_id", &SpecialTokens::separator},  // the key is spelled so
+    {"seperator_token_id", &SpecialTokens::separator},  // GGUF's spelling
     {"padding_token_id", &SpecialTokens::padding},
     {"mask_token_id", &SpecialTokens::mask},
     {"eot_token_id", &SpecialTokens::eot},
@@ -167,7 +167,7 @@ Vocabulary read_vocabulary(const Sources& sources, uint32_t n_rows) {
     read_language_tokens(sources, &*document, vocabulary);
     const DocumentFields tokenizer(*document, std::string(kTokenizer));
     vocabulary.pre = pre_tokenizer_name(&tokenizer, vocabulary);
-    // One rule of two names: RoBERTa's is for vocabularies that put a token between two texts.
+    // Two names for one rule: the name of RoBERTa means that a token separates two texts.
     if (vocabulary.pre == "gpt-2" && vocabulary.special.adds_separator.value_or(false))
       vocabulary.pre = "roberta-bpe";
   } else {
@@ -179,7 +179,7 @@ Vocabulary read_vocabulary(const Sources& sources, uint32_t n_rows) {
     if (id) vocabulary.pieces[*id].type = TokenType::kControl;
   }
   if (vocabulary.model == "bert") {
-    // WordPiece's unknown token is a control token as the others are.
+    // In GGUF, WordPiece's unknown token is a control token like the others.
     if (special.unknown) vocabulary.pieces[*special.unknown].type = TokenType::kControl;
     mark_word_begins(vocabulary.pieces);
     vocabulary.pre = word_piece_name(vocabulary);
@@ -209,11 +209,11 @@ void Vocabulary::write(gguf::Writer& writer) const {
     writer.set_bool("tokenizer.ggml.remove_extra_whitespaces", removes_extra_spaces);
     if (!charsmap.empty()) set_bytes(writer, "tokenizer.ggml.precompiled_charsmap", charsmap);
   }
-  // Readers of "llama" put a space before texts where the key is not there.
+  // If the key is missing, readers of "llama" put a space before texts.
   if (is_of_sentence_piece && (model != "llama" || !adds_space_prefix))
     writer.set_bool("tokenizer.ggml.add_space_prefix", adds_space_prefix);
   for (const auto& [key, id] : kIds) set_id(writer, key, special.*id);
-  // Where it is what begins a text, and no program has another use for it.
+  // Only these models begin texts with this token, and no program uses it otherwise.
   if (model == "bert" || model == "t5") set_id(writer, "cls_token_id", special.cls);
   for (const auto& [key, flag] : kFlags)
     if (special.*flag) writer.set_bool("tokenizer.ggml." + std::string(key), *(special.*flag));

@@ -1,4 +1,4 @@
-// Vocabularies of language models in all the files that have them.
+// Vocabularies of language models, from all supported files.
 #include "convert/vocabulary.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ namespace {
 using tokenizer::TokenId;
 using tokenizer::TokenType;
 
-// The wire format, written by hand.
+// Writes the wire format of protocol buffers.
 std::string number(uint64_t value) {
   std::string bytes;
   for (; value > 127; value >>= 7) bytes += static_cast<char>(value | 128);
@@ -41,7 +41,7 @@ std::string piece(const std::string& text, float score, uint64_t type) {
   return bytes_field(1, bytes_field(1, text) + number(2 * 8 + 5) + bits + number_field(3, type));
 }
 
-// Pieces of "ab", merged by their scores; of the kind BPE.
+// Pieces of "ab" that merge by their scores. The default kind is BPE.
 std::string sample_model_file(uint64_t kind = 2) {
   return piece("<unk>", 0, 2) + piece("<s>", 0, 3) + piece("</s>", 0, 3) + piece("<0x21>", 0, 6) +
          piece("\xE2\x96\x81", -3, 1) + piece("a", -4, 1) + piece("b", -5, 1) + piece("ab", -1, 1) +
@@ -81,7 +81,7 @@ class LanguageVocabulary : public testing::Test {
   std::vector<std::byte> bytes;
 };
 
-TEST_F(LanguageVocabulary, OfSentencePieceHasPiecesScoresAndTypes) {
+TEST_F(LanguageVocabulary, SentencePieceHasPiecesScoresAndTypes) {
   model.texts["tokenizer.model"] = sample_model_file();
   model.texts["added_tokens.json"] = R"({"<tool>": 10})";
   model.texts["tokenizer_config.json"] = R"({"bos_token": "<s>", "eos_token": {"content": "</s>"},
@@ -111,12 +111,12 @@ TEST_F(LanguageVocabulary, OfSentencePieceHasPiecesScoresAndTypes) {
   EXPECT_EQ(tokens.encode("b<tool>", {.add_special = false}), (std::vector<TokenId>{4, 6, 10}));
 }
 
-TEST_F(LanguageVocabulary, OfSentencePieceMayNotPutASpaceBefore) {
+TEST_F(LanguageVocabulary, SentencePieceReadsSpacePrefix) {
   model.texts["tokenizer.model"] = sample_model_file() + bytes_field(3, number_field(3, 0));
   EXPECT_FALSE(read().adds_space_prefix);
 }
 
-TEST_F(LanguageVocabulary, OfUnigramIsTheKindOfT5) {
+TEST_F(LanguageVocabulary, UnigramBecomesT5) {
   model.texts["tokenizer.model"] = sample_model_file(1) + bytes_field(3, bytes_field(2, ""));
   const Vocabulary vocabulary = read();
   EXPECT_EQ(vocabulary.model, "t5");
@@ -126,7 +126,7 @@ TEST_F(LanguageVocabulary, OfUnigramIsTheKindOfT5) {
             std::string::npos);
 }
 
-TEST_F(LanguageVocabulary, OfSentencePieceRefusesWhatIsDamaged) {
+TEST_F(LanguageVocabulary, SentencePieceRefusesDamagedFiles) {
   const std::string whole = sample_model_file();
   for (const std::string& damaged :
        {whole.substr(0, 9), bytes_field(1, "abc") + "\x0A\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x01",
@@ -137,7 +137,7 @@ TEST_F(LanguageVocabulary, OfSentencePieceRefusesWhatIsDamaged) {
   }
 }
 
-TEST_F(LanguageVocabulary, OfJsonWithByteFallbackHasScoresInTheOrderOfMerges) {
+TEST_F(LanguageVocabulary, ByteFallbackGetsScoresFromMergeOrder) {
   model.tokenizer = Json::parse(R"({"added_tokens": [{"id": 0, "content": "<s>", "special": true}],
     "normalizer": {"type": "Sequence", "normalizers": [{"type": "Prepend", "prepend": "▁"},
       {"type": "Replace", "pattern": {"String": " "}, "content": "▁"}]},
@@ -169,14 +169,14 @@ std::string byte_lines() {
   return lines;
 }
 
-TEST_F(LanguageVocabulary, OfRankedLinesHasTheMergeThatIsLast) {
+TEST_F(LanguageVocabulary, RankedLinesGiveLastMerge) {
   model.texts["tokenizer_config.json"] = R"({"eos_token": "<|end|>",
     "added_tokens_decoder": {"259": {"content": "<|end|>", "special": true}}})";
   model.texts["tiktoken.model"] = byte_lines() + base64_encoded("ab") + " 256\n" +
                                   base64_encoded("bc") + " 257\n" + base64_encoded("abc") +
                                   " 258\n";
-  // No name for its rule: the vocabulary is none of those that are published.
-  EXPECT_NE(refusal(300).find("none of the published ones"), std::string::npos) << refusal(300);
+  // The rule has no name, because the vocabulary is not a published one.
+  EXPECT_NE(refusal(300).find("not a published one"), std::string::npos) << refusal(300);
   Vocabulary vocabulary;
   vocabulary.pieces = empty_pieces(300);
   const std::vector<SourceFile> files = model.files();
@@ -203,14 +203,14 @@ Json sample_tekken() {
           {"vocab", vocab}};
 }
 
-TEST_F(LanguageVocabulary, OfTekkenBeginsWithItsSpecialTokens) {
+TEST_F(LanguageVocabulary, TekkenBeginsWithSpecialTokens) {
   model.texts["tekken.json"] = sample_tekken().dump();
   Vocabulary vocabulary = read(280);
   EXPECT_EQ(vocabulary.pre, "tekken");
   EXPECT_EQ(vocabulary.pieces[3].text, "[INST]");
   EXPECT_EQ(vocabulary.pieces[3].type, TokenType::kControl);
   EXPECT_EQ(vocabulary.pieces[276].text, "ab");
-  EXPECT_EQ(vocabulary.merges, (std::vector<std::string>{"a b"})) << "the last token is left out";
+  EXPECT_EQ(vocabulary.merges, (std::vector<std::string>{"a b"})) << "the last token is dropped";
   EXPECT_EQ(vocabulary.special.bos, 1u);
   EXPECT_EQ(vocabulary.special.padding, 11u);
   EXPECT_EQ(reader(vocabulary).encode("abc"), (std::vector<TokenId>{1, 276, 20 + 'c'}));
@@ -227,7 +227,7 @@ TEST_F(LanguageVocabulary, OfTekkenBeginsWithItsSpecialTokens) {
   EXPECT_NE(refusal(280).find("\"default_vocab_size\" is missing"), std::string::npos);
 }
 
-TEST_F(LanguageVocabulary, OfRwkvIsReadAsPythonWritesIt) {
+TEST_F(LanguageVocabulary, RwkvReadsPythonNotation) {
   model.texts[kWorldFile] =
       "1 '\\x00' 1\n2 'a b' 3\n3 b'\\xff' 1\n4 '\\u00e9' 2\n5 \"'\" 1\n6 '\\n\\n' 2\n";
   const Vocabulary vocabulary = read(8);
@@ -242,11 +242,11 @@ TEST_F(LanguageVocabulary, OfRwkvIsReadAsPythonWritesIt) {
   }
 }
 
-TEST_F(LanguageVocabulary, OfTwoFilesMustBeAPublishedOne) {
+TEST_F(LanguageVocabulary, VocabAndMergesFilesMustBePublished) {
   model.texts["vocab.json"] = R"({"a": 0, "b": 1, "ab": 2})";
   EXPECT_NE(refusal().find("merges.txt is missing"), std::string::npos);
   model.texts["merges.txt"] = "#version: 0.2\na b\n";
-  EXPECT_NE(refusal().find("none of the published ones"), std::string::npos) << refusal();
+  EXPECT_NE(refusal().find("not a published one"), std::string::npos) << refusal();
   Vocabulary vocabulary;
   vocabulary.pieces = empty_pieces(8);
   const std::vector<SourceFile> files = model.files();
@@ -256,8 +256,8 @@ TEST_F(LanguageVocabulary, OfTwoFilesMustBeAPublishedOne) {
   EXPECT_NE(refusal().find("merges.txt: line 1"), std::string::npos);
 }
 
-TEST_F(LanguageVocabulary, NothingAtAllIsOneLine) {
-  EXPECT_NE(refusal().find("no vocabulary is there"), std::string::npos);
+TEST_F(LanguageVocabulary, NamesMissingVocabulary) {
+  EXPECT_NE(refusal().find("there is no vocabulary"), std::string::npos);
 }
 
 Json byte_pairs(const Json& post_processor) {
@@ -272,7 +272,7 @@ Json byte_pairs(const Json& post_processor) {
   return tokenizer;
 }
 
-TEST_F(LanguageVocabulary, ATemplateThatEndsOtherwiseMakesTheOldEndThatOfATurn) {
+TEST_F(LanguageVocabulary, OtherEndInTemplateMakesConfiguredEndEot) {
   model.tokenizer = byte_pairs(Json::parse(R"({"type": "TemplateProcessing",
     "single": [{"SpecialToken": {"id": "<|bos|>"}}, {"Sequence": {"id": "A"}},
                {"SpecialToken": {"id": "<|last|>"}}]})"));
@@ -282,25 +282,25 @@ TEST_F(LanguageVocabulary, ATemplateThatEndsOtherwiseMakesTheOldEndThatOfATurn) 
   EXPECT_EQ(special.bos, 2u);
   EXPECT_EQ(special.eos, 4u);
   EXPECT_EQ(special.eot, 3u);
-  EXPECT_EQ(special.adds_bos, true) << "the post-processor goes before the flag";
+  EXPECT_EQ(special.adds_bos, true) << "the post-processor overrides the flag";
   EXPECT_EQ(special.adds_eos, true);
-  EXPECT_EQ(vocabulary.pieces[5].text, "  ") << "written as it is looked for";
+  EXPECT_EQ(vocabulary.pieces[5].text, "  ") << "stored as the tokenizer searches for it";
   EXPECT_EQ(vocabulary.merges, (std::vector<std::string>{"a bĠc"}));
 }
 
-TEST_F(LanguageVocabulary, IdsOfConfigurationCountWhereNoTextDoes) {
+TEST_F(LanguageVocabulary, UsesConfiguredIdsIfNoTextIsNamed) {
   model.tokenizer = byte_pairs(Json::parse(R"({"type": "ByteLevel"})"));
   model.config = Json::parse(R"({"bos_token_id": 2, "eos_token_id": [3, 4], "pad_token_id": 99,
                                  "text_config": {"eos_token_id": 3}})");
   const SpecialTokens special = read(8).special;
   EXPECT_EQ(special.bos, 2u);
-  EXPECT_EQ(special.eos, std::nullopt) << "a list is no single end";
+  EXPECT_EQ(special.eos, std::nullopt) << "a list is not one token";
   EXPECT_EQ(special.padding, std::nullopt) << "beyond the table";
   EXPECT_EQ(special.adds_bos, false);
 }
 
-TEST(KnownVocabularies, AreFoundByTheirTokens) {
-  // What GPT-2's vocabulary makes of the text.
+TEST(KnownVocabularies, IdentifiedByTokens) {
+  // GPT-2's tokens of the probe text.
   const std::vector<TokenId> ids = {
       198,   220,   628,   220,   628,   198,   220,   197,   220,   197,   197,   220,   197,
       198,   220,   220,   198,   220,   220,   220,   198,   220,   220,   220,   220,   198,
@@ -325,7 +325,7 @@ TEST(KnownVocabularies, AreFoundByTheirTokens) {
   EXPECT_EQ(probe_text().size(), 431u);
 }
 
-TEST(SamplingDefaults, AreThoseOfGenerationConfig) {
+TEST(SamplingDefaults, ReadsGenerationConfig) {
   SampleModel model;
   model.texts["generation_config.json"] = R"({"temperature": 0.6, "top_k": 20, "top_p": 0.95,
     "repetition_penalty": 1.05, "do_sample": true, "eos_token_id": [1, 2]})";

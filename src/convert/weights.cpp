@@ -15,7 +15,7 @@ std::string bare_name(std::string_view name) {
     name.remove_prefix(prefix.size());
     break;
   }
-  if (name.find(".act_fn.") != std::string_view::npos) return std::string(name);  // no norm
+  if (name.find(".act_fn.") != std::string_view::npos) return std::string(name);  // not a norm
   constexpr std::pair<std::string_view, std::string_view> kOldParts[] = {{".gamma", ".weight"},
                                                                          {".beta", ".bias"}};
   for (const auto& [old_part, part] : kOldParts) {
@@ -44,7 +44,7 @@ Weights::Weights(const Sources& sources) {
       const auto [at, is_new] = tensors_.try_emplace(std::move(name), Entry{});
       if (!is_new) {
         throw Error(ErrorCode::kInvalidInput,
-                    file.name + ": tensor '" + tensor.name + "' is there twice");
+                    file.name + ": tensor '" + tensor.name + "' appears twice");
       }
       at->second.tensor = std::move(tensor);
       file_of_.emplace(&at->second.tensor, files_.size() - 1);
@@ -109,7 +109,8 @@ void Weights::read(const SafeTensor& tensor, uint64_t offset, std::span<std::byt
   const auto at = file_of_.find(&tensor);
   BILLOW_CHECK(at != file_of_.end());
   if (files_[at->second].read_at(tensor.begin + offset, bytes) == bytes.size()) return;
-  throw Error(ErrorCode::kIo, "tensor '" + tensor.name + "': its file became shorter meanwhile");
+  throw Error(ErrorCode::kIo,
+              "tensor '" + tensor.name + "': its file became shorter while it was read");
 }
 
 }  // namespace billow::convert

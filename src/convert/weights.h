@@ -1,7 +1,8 @@
-// The tensors of a model in all its safetensors files, found by name. Files are read and not
-// mapped: one that another program shortens meanwhile is an Error. Names are those of the bare
-// model: without the prefix of a task's class ("bert.", "roberta."), and with the old names of a
-// norm's parts made new. Immutable after construction but for what was taken; one thread.
+// The tensors of all safetensors files of a model, found by name. Files are read, not mapped, so a
+// file that another program truncates causes an Error. Names are those of the bare model: the
+// prefix of a task's class ("bert.", "roberta.") is removed, and old names of norm parts are
+// replaced by the new ones. After construction, only takes and puts change the object. Not
+// thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -23,24 +24,25 @@ namespace billow::convert {
 
 class Weights {
  public:
-  // Throws Error for a file that cannot be read, and for one tensor in two files.
+  // Throws Error if a file cannot be read or if two files contain the same tensor.
   explicit Weights(const Sources& sources);
 
-  // Null where there is none; the tensor counts as used from now on.
+  // Marks the tensor as used and returns it. Returns null if there is no such tensor.
   const SafeTensor* take(std::string_view name);
   const SafeTensor* find(std::string_view name) const;
   std::vector<std::string> names() const;  // all, sorted
-  // Bytes of a tensor that is made of others, from `offset` on.
+  // Produces the bytes of a computed tensor, from `offset` on.
   using Reader = std::function<void(uint64_t offset, std::span<std::byte> bytes)>;
-  // Puts a tensor under its name whose bytes `reader` makes, and returns it. What stood there can
-  // still be read by who has it, and counts as used.
+  // Adds a tensor whose bytes `reader` makes, and returns it. A tensor that had this name counts as
+  // used; earlier pointers to it remain readable.
   const SafeTensor* put(const std::string& name, SafeTensor tensor, Reader reader);
-  // Those that nobody took, sorted.
+  // Returns the names of all unused tensors, sorted.
   std::vector<std::string> left() const;
-  // The only number of a tensor that has one. Throws Error where it is missing or has others.
+  // Returns the number of a tensor that has exactly one. Throws Error if the tensor is missing or
+  // has another size.
   float number(const std::string& name) const;
-  // Fills `bytes` with those of a tensor of ours, from its byte `offset` on. Throws Error where the
-  // file cannot be read or has become shorter. Any thread.
+  // Fills `bytes` from byte `offset` of a tensor of this object. Throws Error if the file cannot be
+  // read or has become shorter. Thread-safe.
   void read(const SafeTensor& tensor, uint64_t offset, std::span<std::byte> bytes) const;
 
  private:

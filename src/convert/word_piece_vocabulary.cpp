@@ -1,4 +1,5 @@
-// WordPiece, the vocabulary of BERT: from tokenizer.json, or one piece a line from vocab.txt.
+// Reads WordPiece, the vocabulary of BERT, from tokenizer.json, or from vocab.txt with one piece
+// per line.
 #include <algorithm>
 #include <cstdint>
 #include <optional>
@@ -21,10 +22,11 @@ using tokenizer::TokenType;
 
 void describe(Vocabulary& vocabulary) {
   vocabulary.model = "bert";
-  vocabulary.pre = "bert-bge";  // converters name it so; readers of this kind do not ask
+  vocabulary.pre = "bert-bge";  // the name that converters write; readers of this kind ignore it
 }
 
-// How texts are cleaned. What the tokenizer always does must be wanted.
+// Reads how texts are cleaned. Throws Error if the file disables a step that the tokenizer always
+// does.
 void read_normalizer(const DocumentFields& fields, const char* chinese, const char* lowercase,
                      Vocabulary& vocabulary) {
   for (const char* name : {chinese, "clean_text"}) {

@@ -1,5 +1,5 @@
-// RWKV's vocabulary: lines "ID LITERAL LENGTH", where LITERAL is a string or bytes as Python writes
-// them.
+// Reads RWKV's vocabulary: lines "ID LITERAL LENGTH". LITERAL is a string or bytes in Python's
+// notation.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -37,7 +37,7 @@ std::optional<uint32_t> hex(std::string_view digits) {
   return value;
 }
 
-// The bytes that a literal means; nullopt for what is none.
+// Returns the bytes of a literal, or nullopt if it is invalid.
 std::optional<std::string> literal_bytes(std::string_view literal) {
   const bool is_bytes = literal.starts_with('b');
   if (is_bytes) literal.remove_prefix(1);
@@ -73,7 +73,8 @@ std::optional<std::string> literal_bytes(std::string_view literal) {
   return bytes;
 }
 
-// As Python writes bytes between the quotes, which is what readers of the file undo.
+// Formats bytes in Python's notation, without the quotes. Readers of the GGUF file parse this
+// notation.
 std::string python_text(std::string_view bytes) {
   const bool has_single = bytes.find('\'') != std::string_view::npos;
   const char quote = has_single && bytes.find('"') == std::string_view::npos ? '"' : '\'';

@@ -398,7 +398,8 @@ bool Engine::admit(Sequence& sequence) {
     return false;
   }
   if (is_long_text(sequence.n_pending())) context.set_long();
-  if (!sequence.options_.scores_prompt) sequence.n_shared_ = kv_.share(context, sequence.tokens_);
+  if (!sequence.options_.scores_prompt)
+    sequence.n_shared_ = kv_.match_prefix(context, sequence.tokens_);
   if (grant_rung(sequence, context.rung())) return true;
   kv_.release_shared(context);
   return false;

@@ -88,11 +88,11 @@ bool KvMemory::grant_rung(SequenceContext& context, size_t rung) {
   return true;
 }
 
-size_t KvMemory::share(SequenceContext& context, std::span<const int32_t> tokens) {
+size_t KvMemory::match_prefix(SequenceContext& context, std::span<const int32_t> tokens) {
   if (max_cached_ == 0) return 0;
   const uint64_t to_load = context.bytes_to_load(prefixes_, tokens);
   if (to_load != 0 && grant(MemoryClass::kKvCached, to_load)) context.load(prefixes_, tokens);
-  const size_t n = context.share(prefixes_, tokens);
+  const size_t n = context.match_prefix(prefixes_, tokens);
   settle_cached();
   return n;
 }
@@ -141,7 +141,7 @@ void KvMemory::release_soon(SequenceContext& context) {
 }
 
 bool KvMemory::drop_cached() {
-  if (!prefixes_.drop_oldest()) return false;
+  if (!prefixes_.evict_oldest()) return false;
   settle_cached();
   return true;
 }
@@ -155,7 +155,7 @@ void KvMemory::settle_cached() {
   bool dropped = false;
   while (cached > max_cached_ ||
          (cached > granted && !ledger_.grant(MemoryClass::kKvCached, cached - granted))) {
-    dropped = prefixes_.drop_oldest();
+    dropped = prefixes_.evict_oldest();
     BILLOW_CHECK(dropped);
     cached = prefixes_.cached_bytes();
   }

@@ -57,8 +57,8 @@ class KvMemory {
 
   // Gives a sequence the cached blocks of its prompt, at most for all tokens but the last. Returns
   // the number of tokens. Called before any token of the sequence is evaluated.
-  size_t share(SequenceContext& context, std::span<const int32_t> tokens);
-  // Undoes share().
+  size_t match_prefix(SequenceContext& context, std::span<const int32_t> tokens);
+  // Undoes match_prefix().
   void release_shared(SequenceContext& context);
   // Inserts the evaluated tokens of a sequence into the prefix cache. Does nothing if tokens were
   // dropped, because positions then differ from those of the tokens. `ends`: the sequence gets no

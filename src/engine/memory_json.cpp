@@ -17,7 +17,7 @@ Json memory_json(const MemoryUse& use) {
           {"kv_cached_bytes", use.kv_cached},
           {"kv_in_use_bytes", use.kv_in_use},
           {"kv_backed_bytes", use.kv_backed},
-          {"kv_most_bytes", use.kv_max},
+          {"kv_max_bytes", use.kv_max},
           {"scratch_bytes", use.scratch},
           {"scratch_granted_bytes", use.scratch_granted},
           {"budget_bytes", use.budget}};

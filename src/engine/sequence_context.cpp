@@ -63,8 +63,8 @@ size_t SequenceContext::settle_draft() {
   return n_owned - n_held_;
 }
 
-size_t SequenceContext::share(kv::PrefixIndex& index, std::span<const int32_t> tokens) {
-  const kv::PrefixIndex::Shared shared = index.share(tokens, tokens.size() - 1, blocks_, marks_);
+size_t SequenceContext::match_prefix(kv::PrefixIndex& index, std::span<const int32_t> tokens) {
+  const kv::PrefixIndex::Shared shared = index.match(tokens, tokens.size() - 1, blocks_, marks_);
   n_held_ = shared.n_tokens;
   const bool has_junction =
       blocks_.has_states() && shared.n_known_blocks > n_held_ / kv::kBlockPositions;
@@ -76,7 +76,7 @@ void SequenceContext::insert(kv::PrefixIndex& index, std::span<const int32_t> to
                              bool ends) const {
   kv::TextMarks marks = marks_;
   marks.ends = marks.ends || ends;
-  index.add(tokens.first(n_held_), blocks_, marks);
+  index.insert(tokens.first(n_held_), blocks_, marks);
 }
 
 void SequenceContext::release_shared() {

@@ -80,15 +80,16 @@ class SequenceContext {
   size_t settle_draft();
   // Takes the cached blocks of all `tokens` but the last, as far as there are any. Returns the
   // number of tokens. Called before any token is evaluated.
-  size_t share(kv::PrefixIndex& index, std::span<const int32_t> tokens);
-  // bytes_to_load() returns the bytes of blocks on disk that share() could use. load() reads them.
+  size_t match_prefix(kv::PrefixIndex& index, std::span<const int32_t> tokens);
+  // bytes_to_load() returns the bytes of blocks on disk that match_prefix() could use. load() reads
+  // them.
   size_t bytes_to_load(kv::PrefixIndex& index, std::span<const int32_t> tokens) const {
     return index.bytes_to_load(tokens, tokens.size() - 1, marks_);
   }
   void load(kv::PrefixIndex& index, std::span<const int32_t> tokens) const {
     index.load(tokens, tokens.size() - 1, marks_);
   }
-  void release_shared();  // undoes share()
+  void release_shared();  // undoes match_prefix()
   // Inserts the held tokens, which are the first n_held() of `tokens`, into the index. REQUIRES: no
   // token was dropped, and all taken tokens are evaluated. `ends`: no token follows.
   void insert(kv::PrefixIndex& index, std::span<const int32_t> tokens, bool ends) const;

@@ -37,7 +37,7 @@ class PrefixFileTest : public testing::Test {
       while (index.has_to_write()) index.write_one();
     }
     void drop_all() {
-      while (index.drop_oldest()) {
+      while (index.evict_oldest()) {
       }
     }
     Cache cache{kNeeds, 64 * 64};
@@ -74,7 +74,7 @@ class PrefixFileTest : public testing::Test {
                          BlockTable& table) {
     const size_t max = tokens.size() - 1;
     if (may_load && process.index.bytes_to_load(tokens, max) != 0) process.index.load(tokens, max);
-    const size_t n = process.index.share(tokens, max, table).n_tokens;
+    const size_t n = process.index.match(tokens, max, table).n_tokens;
     for (size_t g = 0; g < 2; ++g) {
       const BlockPool& pool = process.cache.pool(g);
       for (size_t b = 0; b < n / 64; ++b) {
@@ -89,9 +89,9 @@ class PrefixFileTest : public testing::Test {
     for (size_t at = n; at < tokens.size();) {
       table.evict_before_window(at);
       const size_t end = std::min((at / 64 + 1) * 64, tokens.size());
-      while (!table.grow(end)) EXPECT_TRUE(process.index.drop_oldest());
+      while (!table.grow(end)) EXPECT_TRUE(process.index.evict_oldest());
       if (end % 64 == 0) fill(process, table, tokens, end / 64 - 1);
-      process.index.add(std::span(tokens).first(end), table);
+      process.index.insert(std::span(tokens).first(end), table);
       at = end;
     }
     return n;
@@ -166,11 +166,11 @@ TEST_F(PrefixFileTest, KeepsTextsOfAdaptersInMemoryOnly) {
   const std::vector<int32_t> tokens = text(128, 1);
   BlockTable table(process.cache);
   ASSERT_TRUE(table.grow(128));
-  process.index.add(tokens, table, {.adapter = 3});
+  process.index.insert(tokens, table, {.adapter = 3});
   EXPECT_FALSE(process.index.has_to_write());
   BlockTable other(process.cache);
   ASSERT_TRUE(other.grow(128));
-  process.index.add(tokens, other, {.is_long = true});
+  process.index.insert(tokens, other, {.is_long = true});
   EXPECT_TRUE(process.index.has_to_write());
 }
 
@@ -352,7 +352,7 @@ TEST_F(PrefixFileTest, RandomTextsAndRestarts) {
       process.reset();
       process = std::make_unique<Process>(*this);
     } else if (what < 4) {
-      (void)process->index.drop_oldest();
+      (void)process->index.evict_oldest();
     } else if (what < 8) {
       if (process->index.has_to_write()) process->index.write_one();
     } else if (what == 8) {

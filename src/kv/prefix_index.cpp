@@ -48,7 +48,8 @@ std::vector<PrefixIndex::Entry*> PrefixIndex::find(std::span<const int32_t> toke
   return chain;
 }
 
-PrefixIndex::Entry& PrefixIndex::insert(Entry* parent, const Key& key, const TextMarks& marks) {
+PrefixIndex::Entry& PrefixIndex::insert_entry(Entry* parent, const Key& key,
+                                              const TextMarks& marks) {
   const auto at = entries_.try_emplace(key).first;
   Entry& entry = at->second;
   entry.key = &at->first;
@@ -80,8 +81,8 @@ void PrefixIndex::keep(Entry& entry, size_t group, BlockId block) {
   entry.blocks[group] = block;
 }
 
-void PrefixIndex::add(std::span<const int32_t> tokens, const BlockTable& table,
-                      const TextMarks& marks) {
+void PrefixIndex::insert(std::span<const int32_t> tokens, const BlockTable& table,
+                         const TextMarks& marks) {
   BILLOW_CHECK(table.gap_end() == 0 && tokens.size() <= table.n_positions());
   const size_t n_groups = cache_.layout().groups.size();
   const auto is_kept = [&](size_t group, size_t block) {
@@ -99,7 +100,7 @@ void PrefixIndex::add(std::span<const int32_t> tokens, const BlockTable& table,
   std::vector<Entry*> chain = find(tokens, n_blocks, marks);
   while (chain.size() < n_blocks) {
     Entry* parent = chain.empty() ? nullptr : chain.back();
-    chain.push_back(&insert(parent, key_of(parent, tokens, chain.size(), marks), marks));
+    chain.push_back(&insert_entry(parent, key_of(parent, tokens, chain.size(), marks), marks));
   }
   for (Entry* entry : chain) {
     for (size_t g = 0; g < n_groups; ++g) {
@@ -138,7 +139,7 @@ size_t PrefixIndex::longest(std::span<Entry* const> chain, bool on_disk) const {
   return n_blocks;
 }
 
-PrefixIndex::Shared PrefixIndex::share(std::span<const int32_t> tokens, size_t n_max,
+PrefixIndex::Shared PrefixIndex::match(std::span<const int32_t> tokens, size_t n_max,
                                        BlockTable& table, const TextMarks& marks) {
   const std::vector<Entry*> chain =
       find(tokens, std::min(tokens.size(), n_max) / kBlockPositions, marks);
@@ -181,7 +182,7 @@ size_t PrefixIndex::cached_bytes() const noexcept {
   return sum;
 }
 
-bool PrefixIndex::drop_oldest() {
+bool PrefixIndex::evict_oldest() {
   const auto has_cached = [&](const Entry& entry) {
     for (size_t g = 0; g < entry.blocks.size(); ++g)
       if (is_cached(g, entry.blocks[g])) return true;

@@ -30,7 +30,8 @@ class PrefixIndex {
 
   // Adds the blocks of `table`, which holds the KV of `tokens` from position 0 on, without a gap.
   // Skips blocks that the index has, blocks before a window, and states that are not to be kept.
-  void add(std::span<const int32_t> tokens, const BlockTable& table, const TextMarks& marks = {});
+  void insert(std::span<const int32_t> tokens, const BlockTable& table,
+              const TextMarks& marks = {});
 
   struct Shared {
     size_t n_tokens = 0;  // that the table got blocks for
@@ -40,13 +41,13 @@ class PrefixIndex {
   // Adds `table`, which is empty, as an owner of the blocks of the longest known prefix: whole
   // blocks, at most n_max tokens. In groups with a window, the table gets the blocks that the next
   // query sees; of the states, the last one.
-  Shared share(std::span<const int32_t> tokens, size_t n_max, BlockTable& table,
+  Shared match(std::span<const int32_t> tokens, size_t n_max, BlockTable& table,
                const TextMarks& marks = {});
 
   // Evicts the cached blocks of the least recently used entry, the end of a text before its
   // beginning. Blocks that sequences own count as just used. Returns false if nothing is cached.
   // Takes amortized constant time.
-  bool drop_oldest();
+  bool evict_oldest();
 
   // Returns the token ids of the most recently used texts of this adapter: at most n_max texts, the
   // latest first, in whole blocks. No text is a prefix of another.
@@ -62,7 +63,7 @@ class PrefixIndex {
   void write_one();
   // Returns the bytes of the blocks that load() would read.
   size_t bytes_to_load(std::span<const int32_t> tokens, size_t n_max, const TextMarks& marks = {});
-  // Reads blocks so that share() of the same tokens finds the longest prefix that memory and disk
+  // Reads blocks so that match() of the same tokens finds the longest prefix that memory and disk
   // have together. The blocks that were read are cached. Damaged blocks are removed from the index.
   void load(std::span<const int32_t> tokens, size_t n_max, const TextMarks& marks = {});
   // Removes all places on disk from the index, and empties the files.
@@ -109,7 +110,7 @@ class PrefixIndex {
   // Returns the entries of the leading blocks of `tokens`, up to the first unknown block.
   std::vector<Entry*> find(std::span<const int32_t> tokens, size_t n_blocks,
                            const TextMarks& marks);
-  Entry& insert(Entry* parent, const Key& key, const TextMarks& marks);
+  Entry& insert_entry(Entry* parent, const Key& key, const TextMarks& marks);
   // Marks all entries of a text as just used.
   void touch(std::span<Entry* const> chain);
   void move_to_end(Entry& entry);

@@ -26,7 +26,7 @@ void PrefixIndex::attach(std::unique_ptr<PrefixFile> file) {
     const Key key = {.parent = parent != nullptr ? parent->number : root_of(marks),
                      .tokens = record.tokens};
     const auto known = entries_.find(key);
-    Entry& entry = known != entries_.end() ? known->second : insert(parent, key, marks);
+    Entry& entry = known != entries_.end() ? known->second : insert_entry(parent, key, marks);
     if (entry.stored == nullptr) {
       entry.stored = std::make_unique<Stored>();
       entry.stored->blocks.resize(entry.blocks.size());

@@ -26,7 +26,7 @@ class PrefixIndexTest : public testing::Test {
       table.evict_before_window(n);
       n = std::min(n + 64, tokens.size());
       EXPECT_TRUE(table.grow(n));
-      if (and_add) index.add(std::span(tokens).first(n), table);
+      if (and_add) index.insert(std::span(tokens).first(n), table);
     }
     return table;
   }
@@ -45,7 +45,7 @@ TEST_F(PrefixIndexTest, ReturnsTheMostRecentlyUsedTexts) {
   const std::vector<int32_t> whole(second.begin(), second.begin() + 256);
   EXPECT_EQ(index.latest(5), (std::vector<std::vector<int32_t>>{whole, first}));
   BlockTable again(cache);
-  index.share(first, first.size(), again);
+  index.match(first, first.size(), again);
   EXPECT_EQ(index.latest(1), (std::vector<std::vector<int32_t>>{first}));
   EXPECT_TRUE(index.latest(0).empty());
 }
@@ -56,7 +56,7 @@ TEST_F(PrefixIndexTest, SharesWholeBlocksOfTheLongestCommonPrefix) {
   const BlockTable table = evaluated(first, true);
   BlockTable other(cache);
   const std::vector<int32_t> second = joined(beginning, text(100, 3));
-  EXPECT_EQ(index.share(second, second.size() - 1, other).n_tokens, 256u);
+  EXPECT_EQ(index.match(second, second.size() - 1, other).n_tokens, 256u);
   EXPECT_EQ(ids(other, 0),
             std::vector<BlockId>(table.blocks(0).begin(), table.blocks(0).begin() + 4));
   // The query at 256 sees 157 and later: blocks 2 and 3.
@@ -73,13 +73,13 @@ TEST_F(PrefixIndexTest, LeavesATokenToEvaluateAndSharesNothingElse) {
   const std::vector<int32_t> tokens = text(128, 1);
   const BlockTable table = evaluated(tokens, true);
   BlockTable a(cache);
-  EXPECT_EQ(index.share(tokens, tokens.size() - 1, a).n_tokens, 64u);
+  EXPECT_EQ(index.match(tokens, tokens.size() - 1, a).n_tokens, 64u);
   BlockTable b(cache);
-  EXPECT_EQ(index.share(text(128, 2), 127, b).n_tokens, 0u);
+  EXPECT_EQ(index.match(text(128, 2), 127, b).n_tokens, 0u);
   // The same block after another prefix is another entry.
   BlockTable c(cache);
   const std::vector<int32_t> moved(tokens.begin() + 64, tokens.end());
-  EXPECT_EQ(index.share(joined(moved, moved), 127, c).n_tokens, 0u);
+  EXPECT_EQ(index.match(joined(moved, moved), 127, c).n_tokens, 0u);
   EXPECT_EQ(c.n_positions(), 0u);
 }
 
@@ -94,17 +94,18 @@ TEST_F(PrefixIndexTest, CachesBlocksThatOnlyTheIndexOwns) {
   EXPECT_EQ(index.cached_bytes(), 8 * block);
   EXPECT_EQ(cache.bytes_in_use(), 8 * block);
   BlockTable other(cache);
-  EXPECT_EQ(index.share(tokens, 255, other).n_tokens, 192u);
+  EXPECT_EQ(index.match(tokens, 255, other).n_tokens, 192u);
   EXPECT_EQ(index.cached_bytes(), 3 * block);
 }
 
 TEST_F(PrefixIndexTest, SharesNoPrefixWhoseWindowIsMissing) {
   const std::vector<int32_t> tokens = text(640, 1);
-  index.add(tokens, evaluated(tokens));  // in the group with a window, only the last blocks exist
+  index.insert(tokens,
+               evaluated(tokens));  // in the group with a window, only the last blocks exist
   BlockTable whole(cache);
-  EXPECT_EQ(index.share(joined(tokens, {7}), 640, whole).n_tokens, 640u);
+  EXPECT_EQ(index.match(joined(tokens, {7}), 640, whole).n_tokens, 640u);
   BlockTable part(cache);
-  EXPECT_EQ(index.share(std::span(tokens).first(400), 399, part).n_tokens, 0u);
+  EXPECT_EQ(index.match(std::span(tokens).first(400), 399, part).n_tokens, 0u);
 }
 
 TEST_F(PrefixIndexTest, EvictsTheOldestTextFromItsEnd) {
@@ -114,25 +115,25 @@ TEST_F(PrefixIndexTest, EvictsTheOldestTextFromItsEnd) {
   (void)evaluated(b, true);
   {
     BlockTable user(cache);
-    EXPECT_EQ(index.share(joined(a, {7}), 192, user).n_tokens, 192u);  // so b is the oldest
+    EXPECT_EQ(index.match(joined(a, {7}), 192, user).n_tokens, 192u);  // so b is the oldest
   }
   const auto shared = [&](const std::vector<int32_t>& tokens) {
     PrefixIndex& same = index;
     BlockTable table(cache);
-    return same.share(joined(tokens, {7}), 192, table).n_tokens;
+    return same.match(joined(tokens, {7}), 192, table).n_tokens;
   };
-  EXPECT_TRUE(index.drop_oldest());
+  EXPECT_TRUE(index.evict_oldest());
   EXPECT_EQ(index.n_entries(), 5u);
   EXPECT_EQ(shared(b), 128u);
   // Blocks that a sequence owns are not evicted.
   BlockTable user(cache);
-  EXPECT_EQ(index.share(joined(a, {7}), 192, user).n_tokens, 192u);
-  while (index.drop_oldest()) {
+  EXPECT_EQ(index.match(joined(a, {7}), 192, user).n_tokens, 192u);
+  while (index.evict_oldest()) {
   }
   EXPECT_EQ(shared(b), 0u);
   EXPECT_EQ(index.cached_bytes(), 0u);
   user.clear();
-  while (index.drop_oldest()) {
+  while (index.evict_oldest()) {
   }
   EXPECT_EQ(index.n_entries(), 0u);
   EXPECT_EQ(cache.bytes_in_use(), 0u);
@@ -149,7 +150,7 @@ TEST_F(PrefixIndexTest, SharesOnlyBlocksOfTheSameTokens) {
     std::vector<int32_t> tokens;
     for (size_t i = 0; i < 1 + random() % 3; ++i) tokens = joined(tokens, texts[random() % 6]);
     BlockTable table(cache);
-    const size_t n = index.share(tokens, tokens.size() - 1, table).n_tokens;
+    const size_t n = index.match(tokens, tokens.size() - 1, table).n_tokens;
     ASSERT_LT(n, tokens.size());
     for (size_t b = 0; b < n / 64; ++b) {
       const bool known = std::ranges::any_of(added, [&](const auto& one) {
@@ -161,14 +162,14 @@ TEST_F(PrefixIndexTest, SharesOnlyBlocksOfTheSameTokens) {
     }
     for (size_t at = n; at < tokens.size(); at += 64) {
       table.evict_before_window(at);
-      while (!table.grow(at + 64)) ASSERT_TRUE(index.drop_oldest());
-      index.add(std::span(tokens).first(at + 64), table);
+      while (!table.grow(at + 64)) ASSERT_TRUE(index.evict_oldest());
+      index.insert(std::span(tokens).first(at + 64), table);
     }
     added.emplace_back(tokens, ids(table, 0));
     if (added.size() > 200) added.erase(added.begin());
-    if (random() % 5 == 0) (void)index.drop_oldest();
+    if (random() % 5 == 0) (void)index.evict_oldest();
   }
-  while (index.drop_oldest()) {
+  while (index.evict_oldest()) {
   }
   EXPECT_EQ(cache.bytes_in_use(), 0u);
 }
@@ -199,25 +200,25 @@ TEST_F(PrefixIndexTest, CountsCachedBlocksCorrectly) {
     } else if (what < 3) {
       const bool was_cached = index.cached_bytes() > 0;
       const size_t before = index.cached_bytes();
-      ASSERT_EQ(index.drop_oldest(), was_cached);
+      ASSERT_EQ(index.evict_oldest(), was_cached);
       ASSERT_EQ(index.cached_bytes() < before, was_cached);
     } else {
       std::vector<int32_t> tokens = joined(texts[random() % 6], texts[random() % 6]);
       BlockTable table(cache);
-      const size_t n = index.share(tokens, tokens.size() - 1, table).n_tokens;
+      const size_t n = index.match(tokens, tokens.size() - 1, table).n_tokens;
       for (size_t at = n; at < tokens.size(); at += 64) {
         table.evict_before_window(at);
         while (!table.grow(at + 64)) {
-          if (!index.drop_oldest()) in_use.pop_front();
+          if (!index.evict_oldest()) in_use.pop_front();
         }
-        index.add(std::span(tokens).first(at + 64), table);
+        index.insert(std::span(tokens).first(at + 64), table);
       }
       if (random() % 2 == 0) in_use.push_back(std::move(table));
     }
     ASSERT_EQ(index.cached_bytes(), recount()) << "step " << step;
   }
   in_use.clear();
-  while (index.drop_oldest()) ASSERT_EQ(index.cached_bytes(), recount());
+  while (index.evict_oldest()) ASSERT_EQ(index.cached_bytes(), recount());
   EXPECT_EQ(index.n_entries(), 0u);
   EXPECT_EQ(cache.bytes_in_use(), 0u);
 }

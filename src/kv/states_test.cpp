@@ -121,12 +121,12 @@ TEST_F(StateTables, FindsATextAtItsLastKeptState) {
   BlockTable table(cache);
   size_t n_held = 0;
   evaluate(table, n_held, 700, 128, {});
-  index.add(tokens, table, {.ends = true});
+  index.insert(tokens, table, {.ends = true});
   BlockTable again(cache);
-  EXPECT_EQ(index.share(tokens, 699, again).n_tokens, 640u);  // the last whole block
+  EXPECT_EQ(index.match(tokens, 699, again).n_tokens, 640u);  // the last whole block
   EXPECT_EQ(n_states(again), 1u);
   BlockTable part(cache);
-  const PrefixIndex::Shared shared = index.share(std::span(tokens).first(500), 499, part);
+  const PrefixIndex::Shared shared = index.match(std::span(tokens).first(500), 499, part);
   EXPECT_EQ(shared.n_tokens, 0u);  // of the states before 500, none was kept
   EXPECT_EQ(shared.n_known_blocks, 7u);
 }
@@ -139,16 +139,16 @@ TEST(StateIndex, AddsNoEntryWithoutAState) {
   std::iota(tokens.begin(), tokens.end(), 0);
   BlockTable table(cache);
   ASSERT_TRUE(table.grow(300) && table.grow_states(0, 300, {}));
-  index.add(tokens, table);
+  index.insert(tokens, table);
   EXPECT_EQ(index.n_entries(), 0u);
-  index.add(std::span(tokens).first(256), table, {.ends = true});
+  index.insert(std::span(tokens).first(256), table, {.ends = true});
   EXPECT_EQ(index.n_entries(), 0u);  // the state after 256 was not kept
   table.clear();
   ASSERT_TRUE(table.grow(300) && table.grow_states(0, 300, {.ends = true}));
-  index.add(tokens, table, {.ends = true});
+  index.insert(tokens, table, {.ends = true});
   EXPECT_EQ(index.n_entries(), 4u);
   table.clear();
-  while (index.drop_oldest()) {
+  while (index.evict_oldest()) {
   }
   EXPECT_EQ(index.n_entries(), 0u);
 }
@@ -159,22 +159,22 @@ TEST_F(StateTables, TheSecondTextWithASharedPrefixKeepsAStateAfterIt) {
   BlockTable table(cache);
   size_t n_held = 0;
   evaluate(table, n_held, 700, 512, {});
-  index.add(first, table, {.ends = true});
+  index.insert(first, table, {.ends = true});
   std::vector<int32_t> second(first.begin(), first.begin() + 200);
   for (int32_t i = 0; i < 200; ++i) second.push_back(5000 + i);
   BlockTable other(cache);
-  const PrefixIndex::Shared shared = index.share(second, 399, other);
+  const PrefixIndex::Shared shared = index.match(second, 399, other);
   EXPECT_EQ(shared.n_tokens, 0u);
   ASSERT_EQ(shared.n_known_blocks, 3u);
   n_held = 0;
   evaluate(other, n_held, 192, 512, {.junction = 3});  // a pass ends there
-  index.add(std::span(second).first(192), other, {.junction = 3});
+  index.insert(std::span(second).first(192), other, {.junction = 3});
   evaluate(other, n_held, 400, 512, {.junction = 3});
-  index.add(second, other, {.junction = 3, .ends = true});
+  index.insert(second, other, {.junction = 3, .ends = true});
   std::vector<int32_t> third(first.begin(), first.begin() + 200);
   third.push_back(9000);
   BlockTable last(cache);
-  EXPECT_EQ(index.share(third, 200, last).n_tokens, 192u);
+  EXPECT_EQ(index.match(third, 200, last).n_tokens, 192u);
 }
 
 // A draft has an additional block, which replaces the text's own block only if the whole draft is

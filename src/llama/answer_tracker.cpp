@@ -121,12 +121,12 @@ bool AnswerTracker::learn_length(size_t n_tokens) {
     if (length() > rung_) breaks_ = true;
     return n_extra_ != before;
   }
-  n_prompt_said_ = n_tokens;
+  n_prompt_reported_ = n_tokens;
   if (n_tokens == length()) return false;
   const size_t n_rows = n_tokens - context_.size();
   size_t& limit = request_.options.context.max_context;
   if (n_rows > n_rows_ && limit > 0) {
-    // The request was given room for its answer beside fewer rows.
+    // The context limit of the request assumed fewer rows, so the limit grows by the difference.
     limit = std::min(max_context_, limit) + (n_rows - n_rows_);
     context_plan_.ladder = ladder_of(request_.options.context, max_context_);
   }
@@ -167,7 +167,7 @@ runner::Chunk AnswerTracker::take(StretchEvent event) {
     } else if (n_left() <= n_unreported_) {
       reason_ = engine::FinishReason::kLength;
     } else if (is_silent) {
-      fail(engine::FinishReason::kFailed, "llama-server ended the answer before it wrote a token");
+      fail(engine::FinishReason::kFailed, "llama-server ended the answer before the first token");
     }
     if (ended())
       for (const engine::Sampled& sampled : std::exchange(opening_, {}))
@@ -176,8 +176,8 @@ runner::Chunk AnswerTracker::take(StretchEvent event) {
   return piece;
 }
 
-// llama-server sends no event for a token that does not complete a character. The bytes of such a
-// token stand at the beginning of the text of the token that completes the character.
+// Finds tokens without an event. llama-server sends no event for a token that completes no
+// character. The text of the token that completes the character begins with the missing bytes.
 void AnswerTracker::take_missing(std::string_view text, size_t n, runner::Chunk& piece) {
   std::vector<int32_t> tokens;
   for (const char c : text) {
@@ -227,8 +227,8 @@ void AnswerTracker::take_token(int32_t token, engine::Sampled sampled, runner::C
   if (phase_ == Phase::kFree && !ended()) watch_for_start(token, piece);
 }
 
-// Whether the answer has opened with `opens_with`. An answer that opens with other text is dropped
-// and starts again under the grammar.
+// Returns whether the answer has begun with `opens_with`. If the answer begins with other text,
+// drops the text and restarts the answer with the grammar.
 bool AnswerTracker::is_opening() {
   std::string text;
   for (const engine::Sampled& sampled : opening_) text += tokenizer_.piece(sampled.token, true);
@@ -285,7 +285,7 @@ void AnswerTracker::write(int32_t token, const engine::Sampled& sampled, runner:
 }
 
 context::Decision AnswerTracker::next() const {
-  if (length() > rung_ && answer_.empty())  // the images have more rows than was expected
+  if (length() > rung_ && answer_.empty())  // the images have more rows than estimated
     return {.step = context::Step::kGrow,
             .rung = context_plan_.ladder.holding(length()),
             .compaction = {}};
@@ -299,7 +299,7 @@ context::Decision AnswerTracker::next() const {
 
 context::Decision AnswerTracker::without_growth() const {
   if (length() > rung_ && answer_.empty())
-    throw Error(ErrorCode::kOutOfMemory, "there is no memory for the prompt, which has " +
+    throw Error(ErrorCode::kOutOfMemory, "not enough memory for the prompt, which has " +
                                              std::to_string(length()) + " tokens with its images");
   context::ContextPlan context_plan = context_plan_;
   context_plan.ladder = context::Ladder(rung_);
@@ -329,12 +329,12 @@ runner::Chunk AnswerTracker::apply(const context::Decision& decision, std::chron
                                  .refills = compacts,
                                  .restarts = restarts};
   if (compacts) {
-    // The rows of images lie before the end of the anchor, which is the prompt. The latest token
+    // The rows of images are before the end of the anchor, which is the prompt. The latest token
     // always stays.
     const size_t begin = decision.compaction.anchor - n_rows_;
     const size_t n_max = context_.size() - std::min(context_.size(), begin + 1);
     const size_t n_dropped = std::min(decision.compaction.drop, n_max);
-    if (n_dropped == 0) reason_ = engine::FinishReason::kLength;  // there is no room at all
+    if (n_dropped == 0) reason_ = engine::FinishReason::kLength;  // there is no room
     const auto first = context_.begin() + static_cast<std::ptrdiff_t>(begin);
     context_.erase(first, first + static_cast<std::ptrdiff_t>(n_dropped));
     n_extra_ = 0;
@@ -368,7 +368,7 @@ runner::AnswerEnd AnswerTracker::end() const {
           .cancelled = false,
           .error = error_,
           .stop_string = std::string(text_.stop_string()),
-          .n_prompt = n_prompt_said_.value_or(n_prompt()),
+          .n_prompt = n_prompt_reported_.value_or(n_prompt()),
           .n_shared = std::min(n_cached_, n_prompt()),
           .seed = seed_,
           .tokens = answer_,

@@ -47,11 +47,11 @@ class Scribe {
                       .text = std::string(vocabulary().piece(token)),
                       .n_tokens = n_}));
   }
-  // A whole stretch; returns how many tokens it had.
+  // Writes a whole stretch. Returns its number of tokens.
   size_t write_stretch() {
     const size_t n = tracker.stretch().n_predict;
     n_ = 0;
-    while (n_ < n && !course.breaks_off()) write(id(n_written_++ % 2 == 0 ? "a" : "b"));
+    while (n_ < n && !tracker.breaks_off()) write(id(n_written_++ % 2 == 0 ? "a" : "b"));
     if (!tracker.breaks_off()) add(tracker.take({.n_tokens = n_, .end = StretchEnd{}}));
     return n_;
   }
@@ -76,7 +76,7 @@ class Scribe {
   size_t n_written_ = 0;
 };
 
-TEST(AnswerTracker, AShortAnswerIsOneStretch) {
+TEST(AnswerTracker, ShortAnswerIsOneStretch) {
   Scribe scribe(request());
   EXPECT_EQ(scribe.tracker.stretch().tokens.size(), 4u);
   scribe.write(id("a"));
@@ -89,7 +89,7 @@ TEST(AnswerTracker, AShortAnswerIsOneStretch) {
   EXPECT_EQ(scribe.text, "a");
 }
 
-TEST(AnswerTracker, EndsAfterAsManyTokensAsWereAskedFor) {
+TEST(AnswerTracker, EndsAfterMaxNewTokens) {
   runner::AnswerRequest wanted = request();
   wanted.options.max_new_tokens = 3;
   Scribe scribe(wanted);
@@ -99,7 +99,7 @@ TEST(AnswerTracker, EndsAfterAsManyTokensAsWereAskedFor) {
   EXPECT_EQ(scribe.text, "aba");
 }
 
-TEST(AnswerTracker, CountsTokensOfTheCacheHoweverTheAnswerEnds) {
+TEST(AnswerTracker, CountsCachedTokensForEveryEnd) {
   runner::AnswerRequest wanted = request();
   wanted.options.max_new_tokens = 1;
   Scribe scribe(wanted);
@@ -109,15 +109,15 @@ TEST(AnswerTracker, CountsTokensOfTheCacheHoweverTheAnswerEnds) {
   EXPECT_EQ(scribe.tracker.end().n_shared, 3u);
 }
 
-TEST(AnswerTracker, AnEndTokenIsNoPartOfTheAnswer) {
+TEST(AnswerTracker, EndTokenIsNotPartOfAnswer) {
   Scribe scribe(request());
   scribe.write(id("<eos>"));
   EXPECT_EQ(scribe.tracker.end().reason, FinishReason::kStop);
   EXPECT_TRUE(scribe.tracker.end().tokens.empty());
 }
 
-// The course that context::plan_run() foretells.
-TEST(AnswerTracker, GrowsAndIsCompactedAsBillowsOwnAnswers) {
+// Follows the predictions of context::plan_run().
+TEST(AnswerTracker, GrowsAndCompactsLikeBillowsEngine) {
   for (const auto policy : {context::OverflowPolicy::kRefill, context::OverflowPolicy::kStop}) {
     runner::AnswerRequest wanted = request(5);
     wanted.options.max_new_tokens = 200;
@@ -129,7 +129,7 @@ TEST(AnswerTracker, GrowsAndIsCompactedAsBillowsOwnAnswers) {
         .policy = policy,
         .compaction = wanted.options.context.compaction,
         .n_anchor = 5};
-    const context::RunPlan plan = context::plan_run(tracker, 5, 200);
+    const context::RunPlan plan = context::plan_run(context_plan, 5, 200);
     Scribe scribe(wanted);
     while (!scribe.tracker.ended()) {
       EXPECT_LE(scribe.tracker.stretch().tokens.size(), scribe.tracker.rung() + 1);
@@ -144,7 +144,7 @@ TEST(AnswerTracker, GrowsAndIsCompactedAsBillowsOwnAnswers) {
   }
 }
 
-TEST(AnswerTracker, WithoutGrowthItIsCompactedWhereItStands) {
+TEST(AnswerTracker, CompactsWithoutGrowth) {
   runner::AnswerRequest wanted = request(2);
   wanted.options.context.sizes = {8, 16};
   wanted.options.context.policy = context::OverflowPolicy::kRefill;
@@ -158,18 +158,18 @@ TEST(AnswerTracker, WithoutGrowthItIsCompactedWhereItStands) {
   EXPECT_LT(scribe.tracker.stretch().tokens.size(), 8u);
 }
 
-TEST(AnswerTracker, StopStringsEndIt) {
+TEST(AnswerTracker, StopStringEndsAnswer) {
   runner::AnswerRequest wanted = request();
   wanted.stop = {"ba"};
   Scribe scribe(wanted);
   scribe.write_stretch();
   EXPECT_EQ(scribe.text, "a");
-  EXPECT_EQ(scribe.course.end().stop_string, "ba");
+  EXPECT_EQ(scribe.tracker.end().stop_string, "ba");
   EXPECT_EQ(scribe.tracker.end().reason, FinishReason::kStop);
 }
 
-// llama-server names only the token that completes a character.
-TEST(AnswerTracker, TokensWithinACharacterAreFound) {
+// llama-server reports only the token that completes a character.
+TEST(AnswerTracker, FindsTokensWithinCharacter) {
   const std::vector<int32_t> euro = tokens("€");
   ASSERT_EQ(euro.size(), 3u);
   Scribe scribe(request());
@@ -184,21 +184,21 @@ constraint::Constraint json_after(std::string marker) {
   return {.grammar = {constraint::GrammarKind::kJsonObject}, .starts_after = std::move(marker)};
 }
 
-TEST(AnswerTracker, AGrammarBeginsWithTheAnswer) {
+TEST(AnswerTracker, GrammarBeginsWithAnswer) {
   runner::AnswerRequest wanted = request();
   wanted.constraint = json_after("");
   wanted.options.context.sizes = {8, 64};
   Scribe scribe(wanted);
   EXPECT_NE(scribe.tracker.stretch().grammar, nullptr);
-  EXPECT_EQ(scribe.course.rung(), 64u) << "there is room for all of it from the beginning";
+  EXPECT_EQ(scribe.tracker.rung(), 64u) << "the whole answer has room from the beginning";
 }
 
-TEST(AnswerTracker, AGrammarBeginsBehindItsMarker) {
+TEST(AnswerTracker, GrammarBeginsAfterMarker) {
   runner::AnswerRequest wanted = request();
   wanted.constraint = json_after("ab");
   Scribe scribe(wanted);
   EXPECT_EQ(scribe.tracker.stretch().grammar, nullptr);
-  EXPECT_TRUE(scribe.course.stretch().ignore_eos) << "it may not end before";
+  EXPECT_TRUE(scribe.tracker.stretch().ignore_eos) << "the answer may not end before the marker";
   EXPECT_EQ(scribe.write_stretch(), 2u);
   ASSERT_FALSE(scribe.tracker.ended());
   scribe.go_on();
@@ -207,7 +207,7 @@ TEST(AnswerTracker, AGrammarBeginsBehindItsMarker) {
   EXPECT_FALSE(scribe.tracker.stretch().ignore_eos);
 }
 
-TEST(AnswerTracker, TheMarkerIsWrittenForAModelThatDoesNotComeToIt) {
+TEST(AnswerTracker, WritesMarkerThatModelDoesNotWrite) {
   runner::AnswerRequest wanted = request();
   wanted.constraint = json_after("zz");
   wanted.constraint->starts_within = 3;
@@ -218,13 +218,13 @@ TEST(AnswerTracker, TheMarkerIsWrittenForAModelThatDoesNotComeToIt) {
   EXPECT_EQ(scribe.text, "abazz");
 }
 
-TEST(AnswerTracker, AnAnswerThatDoesNotOpenFreelyBeginsAgainUnderTheGrammar) {
+TEST(AnswerTracker, OtherOpeningRestartsWithGrammar) {
   runner::AnswerRequest wanted = request();
   wanted.constraint = json_after("zz");
   wanted.constraint->opens_with = "aa";
   Scribe scribe(wanted);
   EXPECT_EQ(scribe.write_stretch(), 2u);
-  EXPECT_EQ(scribe.text, "") << "what came is dropped";
+  EXPECT_EQ(scribe.text, "") << "the text is dropped";
   scribe.go_on();
   EXPECT_NE(scribe.tracker.stretch().grammar, nullptr);
   EXPECT_EQ(scribe.tracker.stretch().tokens.size(), 4u);
@@ -238,7 +238,7 @@ TEST(AnswerTracker, AnAnswerThatDoesNotOpenFreelyBeginsAgainUnderTheGrammar) {
   EXPECT_FALSE(opening.tracker.breaks_off());
 }
 
-TEST(AnswerTracker, WhatLlamaServerCannotDoIsRefused) {
+TEST(AnswerTracker, RefusesUnsupportedRequests) {
   const auto refuses = [](runner::AnswerRequest wanted) {
     EXPECT_THROW(AnswerTracker(std::move(wanted), vocabulary(), 64), Error);
   };
@@ -255,50 +255,50 @@ TEST(AnswerTracker, WhatLlamaServerCannotDoIsRefused) {
   refuses(strange);
 }
 
-TEST(AnswerTracker, AServerThatWritesNothingIsAFault) {
+TEST(AnswerTracker, EmptyAnswerIsFailure) {
   Scribe scribe(request());
   scribe.end(false);
   EXPECT_EQ(scribe.tracker.end().reason, FinishReason::kFailed);
   EXPECT_FALSE(scribe.tracker.end().error.empty());
 }
 
-TEST(AnswerTracker, LogProbabilitiesComeWithTheirTokens) {
+TEST(AnswerTracker, ReturnsLogProbabilitiesWithTokens) {
   runner::AnswerRequest wanted = request();
   wanted.options.sampling.logprobs = true;
   wanted.options.sampling.top_logprobs = 1;
   AnswerTracker tracker(wanted, vocabulary(), 64);
   engine::Sampled sampled = {
       .token = id("a"), .logprob = -1, .top = {{id("a"), -1}, {id("b"), -2}}};
-  const runner::Chunk piece = course.take({.token = sampled, .text = "a", .n_tokens = 1});
+  const runner::Chunk piece = tracker.take({.token = sampled, .text = "a", .n_tokens = 1});
   ASSERT_EQ(piece.sampled.size(), 1u);
   EXPECT_EQ(piece.sampled[0].logprob, -1.0f);
-  EXPECT_EQ(piece.sampled[0].top.size(), 1u) << "as many as were asked for";
+  EXPECT_EQ(piece.sampled[0].top.size(), 1u) << "the requested number";
 }
 
-// llama-server tells no token that completes no character.
-TEST(AnswerTracker, MayEndWithinACharacter) {
+// llama-server does not report a token that completes no character.
+TEST(AnswerTracker, MayEndWithinCharacter) {
   runner::AnswerRequest wanted = request();
   wanted.options.max_new_tokens = 2;
   Scribe scribe(wanted);
   scribe.add(scribe.tracker.take({.n_tokens = 2, .end = StretchEnd{}}));
   EXPECT_EQ(scribe.tracker.end().reason, FinishReason::kLength);
-  EXPECT_EQ(scribe.course.end().error, "");
+  EXPECT_EQ(scribe.tracker.end().error, "");
 
   wanted.options.max_new_tokens = 20;
   wanted.options.context.sizes = {5, 16, 64};
-  Scribe cut(wanted);  // by the end of the rung, which holds two tokens more
+  Scribe cut(wanted);  // by the end of the rung, which holds two more tokens
   EXPECT_EQ(cut.tracker.rung(), 5u);
   cut.add(cut.tracker.take({.n_tokens = 2, .end = StretchEnd{}}));
   EXPECT_FALSE(cut.tracker.ended());
   cut.go_on();
-  EXPECT_EQ(cut.course.rung(), 16u) << "so that the character fits";
+  EXPECT_EQ(cut.tracker.rung(), 16u) << "so that the character fits";
 
   Scribe silent(request());
   silent.add(silent.tracker.take({.n_tokens = 0, .end = StretchEnd{}}));
-  EXPECT_EQ(silent.course.end().error, "llama-server ended the answer before it wrote a token");
+  EXPECT_EQ(silent.tracker.end().error, "llama-server ended the answer before the first token");
 }
 
-// Two tokens, an image of so many rows, two tokens.
+// Returns a request with two tokens, an image of `n_rows` rows, and two tokens.
 runner::AnswerRequest with_image(size_t n_rows) {
   runner::AnswerRequest made = request(4);
   made.images = {{.at = 2, .text_at = 2, .n_rows = n_rows, .png = "png"}};
@@ -306,12 +306,12 @@ runner::AnswerRequest with_image(size_t n_rows) {
   return made;
 }
 
-TEST(AnswerTracker, ImagesTakePositionsAndGoAsText) {
+TEST(AnswerTracker, ImagesUsePositionsAndGoAsText) {
   runner::AnswerRequest wanted = with_image(10);
   wanted.options.context.sizes = {16, 32, 64};
   Scribe scribe(wanted);
   EXPECT_EQ(scribe.tracker.rung(), 16u);
-  const Stretch first = scribe.course.stretch("<M>");
+  const Stretch first = scribe.tracker.stretch("<M>");
   ASSERT_TRUE(first.text);
   EXPECT_EQ(first.text->text, "aaaa");
   EXPECT_EQ(first.text->images[0].base64, "cG5n");
@@ -320,10 +320,10 @@ TEST(AnswerTracker, ImagesTakePositionsAndGoAsText) {
   scribe.write_stretch();
   scribe.go_on();
   EXPECT_EQ(scribe.tracker.rung(), 32u);
-  EXPECT_EQ(scribe.course.stretch("<M>").text->text, "aaaaaba") << "with what was written";
+  EXPECT_EQ(scribe.tracker.stretch("<M>").text->text, "aaaaaba") << "with the written text";
 }
 
-TEST(AnswerTracker, LlamaServerSaysHowManyRowsImagesHave) {
+TEST(AnswerTracker, LlamaServerReportsImageRows) {
   runner::AnswerRequest wanted = with_image(100);
   wanted.options.context.sizes = {16, 128};
   wanted.options.max_new_tokens = 2;
@@ -334,7 +334,7 @@ TEST(AnswerTracker, LlamaServerSaysHowManyRowsImagesHave) {
   EXPECT_EQ(scribe.tracker.end().n_prompt, 9u);
 }
 
-TEST(AnswerTracker, GrowsBeforeItIsWrittenWhereImagesHaveMoreRows) {
+TEST(AnswerTracker, GrowsBeforeFirstTokenForMoreImageRows) {
   runner::AnswerRequest wanted = with_image(1);
   wanted.options.context.sizes = {16, 32, 64};
   wanted.options.max_new_tokens = 20;
@@ -346,7 +346,7 @@ TEST(AnswerTracker, GrowsBeforeItIsWrittenWhereImagesHaveMoreRows) {
   ASSERT_EQ(scribe.tracker.next().step, Step::kGrow);
   scribe.go_on();
   EXPECT_EQ(scribe.tracker.rung(), 32u);
-  EXPECT_EQ(scribe.course.stretch("<M>").n_predict, 13u);
+  EXPECT_EQ(scribe.tracker.stretch("<M>").n_predict, 13u);
   scribe.write_stretch();
   scribe.go_on();
   EXPECT_EQ(scribe.tracker.rung(), 64u);
@@ -355,33 +355,33 @@ TEST(AnswerTracker, GrowsBeforeItIsWrittenWhereImagesHaveMoreRows) {
   EXPECT_EQ(scribe.tracker.end().n_prompt, 20u);
 }
 
-TEST(AnswerTracker, MoreRowsTakeNoRoomFromTheAnswer) {
+TEST(AnswerTracker, MoreImageRowsKeepRoomForAnswer) {
   runner::AnswerRequest wanted = with_image(1);
   wanted.options.context.max_context = 16;
   wanted.options.max_new_tokens = 10;
   Scribe scribe(wanted);
   scribe.tracker.take({.n_evaluated = 0, .n_prompt = 40});
   scribe.go_on();
-  EXPECT_EQ(scribe.course.rung(), 51u) << "as many more as the image has";
+  EXPECT_EQ(scribe.tracker.rung(), 51u) << "grows by the additional rows";
   scribe.write_stretch();
   EXPECT_EQ(scribe.tracker.end().tokens.size(), 10u);
 }
 
-TEST(AnswerTracker, ARefusedPromptGrowsOnce) {
+TEST(AnswerTracker, RefusedPromptGrowsOnce) {
   runner::AnswerRequest wanted = with_image(1);
   wanted.options.context.sizes = {16, 32, 64};
   Scribe scribe(wanted);
   EXPECT_TRUE(scribe.tracker.learn_length(40));
-  EXPECT_FALSE(scribe.course.learn_length(40)) << "no news";
-  EXPECT_FALSE(scribe.course.learn_length(2)) << "fewer than its tokens";
+  EXPECT_FALSE(scribe.tracker.learn_length(40)) << "no news";
+  EXPECT_FALSE(scribe.tracker.learn_length(2)) << "fewer than its tokens";
   scribe.go_on();
   EXPECT_EQ(scribe.tracker.rung(), 64u);
   EXPECT_THROW(scribe.tracker.learn_length(65), Error);
   Scribe text(request());
-  EXPECT_FALSE(text.course.learn_length(40)) << "no images";
+  EXPECT_FALSE(text.tracker.learn_length(40)) << "no images";
 }
 
-TEST(AnswerTracker, APromptThatGetsNoMemoryIsAnError) {
+TEST(AnswerTracker, PromptWithoutMemoryIsError) {
   runner::AnswerRequest wanted = with_image(1);
   wanted.options.context.sizes = {16, 64};
   Scribe small(wanted);
@@ -389,7 +389,7 @@ TEST(AnswerTracker, APromptThatGetsNoMemoryIsAnError) {
   EXPECT_THROW(small.tracker.without_growth(), Error);
 }
 
-// Images are part of the prompt, so all of them stay.
+// Images are part of the prompt, so a compaction keeps all of them.
 TEST(AnswerTracker, CompactionsKeepImages) {
   runner::AnswerRequest wanted = with_image(10);
   wanted.options.max_new_tokens = 100;
@@ -402,7 +402,7 @@ TEST(AnswerTracker, CompactionsKeepImages) {
     if (scribe.tracker.ended()) break;
     n_compactions += scribe.tracker.next().step == Step::kCompact ? 1 : 0;
     scribe.go_on();
-    const Stretch stretch = scribe.course.stretch("<M>");
+    const Stretch stretch = scribe.tracker.stretch("<M>");
     EXPECT_EQ(stretch.text->images.size(), 1u);
     EXPECT_TRUE(stretch.text->text.starts_with("aaaa"));
     EXPECT_EQ(stretch.text->text.size(), stretch.tokens.size()) << "each token is a letter";
@@ -412,8 +412,8 @@ TEST(AnswerTracker, CompactionsKeepImages) {
   EXPECT_EQ(scribe.tracker.end().tokens.size(), 100u);
 }
 
-// What was written goes as text, of which llama-server makes its own tokens.
-TEST(AnswerTracker, TextThatBecomesMoreTokensTakesTheirRoom) {
+// The written text goes to llama-server as text, and llama-server tokenizes it again.
+TEST(AnswerTracker, CountsAdditionalTokensOfText) {
   runner::AnswerRequest wanted = with_image(10);
   wanted.options.max_new_tokens = 60;
   wanted.options.context.sizes = {16, 32, 64};
@@ -423,11 +423,11 @@ TEST(AnswerTracker, TextThatBecomesMoreTokensTakesTheirRoom) {
   bool is_compacted = false;
   size_t n_stretches = 0;
   while (!scribe.tracker.ended() && ++n_stretches < 50) {
-    const size_t n_read = 10 + 2 * scribe.course.stretch("<M>").tokens.size() - 4;
+    const size_t n_read = 10 + 2 * scribe.tracker.stretch("<M>").tokens.size() - 4;
     const size_t rung = scribe.tracker.rung();
     scribe.tracker.take({.n_evaluated = 0, .n_prompt = n_read});
     if (!scribe.tracker.breaks_off()) {
-      EXPECT_LE(n_read + scribe.course.stretch("<M>").n_predict, rung + 1);
+      EXPECT_LE(n_read + scribe.tracker.stretch("<M>").n_predict, rung + 1);
       scribe.write_stretch();
     }
     if (scribe.tracker.ended()) break;
@@ -438,7 +438,7 @@ TEST(AnswerTracker, TextThatBecomesMoreTokensTakesTheirRoom) {
   EXPECT_EQ(scribe.tracker.end().tokens.size(), 60u);
 }
 
-TEST(AnswerTracker, TextThatHasNoRoomEndsTheAnswer) {
+TEST(AnswerTracker, TextWithoutRoomEndsAnswer) {
   runner::AnswerRequest wanted = with_image(10);
   wanted.options.context.policy = context::OverflowPolicy::kRefill;
   Scribe scribe(wanted, 64);

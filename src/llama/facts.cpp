@@ -11,7 +11,7 @@
 namespace billow::llama {
 namespace {
 
-// A number that may be one for all layers or one for each.
+// A number for all layers, or one number per layer.
 class PerLayer {
  public:
   PerLayer(const gguf::File& file, const std::string& key, uint64_t otherwise) : all_(otherwise) {
@@ -32,7 +32,7 @@ class PerLayer {
   uint64_t all_;
 };
 
-// Of a block of 32 values.
+// Returns the size of a block of 32 values.
 uint64_t block_bytes(kernels::KvType type) {
   switch (type) {
     case kernels::KvType::kF32:
@@ -46,7 +46,7 @@ uint64_t block_bytes(kernels::KvType type) {
 }
 
 constexpr uint64_t kMaxLayers = 4096;            // far beyond any model
-constexpr uint64_t kProgramBytes = 64ull << 20;  // of the program itself
+constexpr uint64_t kProgramBytes = 64ull << 20;  // memory of the program itself
 
 uint64_t kv_bytes_of_position(const gguf::File& file, const std::string& arch, uint64_t n_layers,
                               kernels::KvType type) {
@@ -73,7 +73,7 @@ Facts facts_of(const gguf::File& file, const FactsOptions& options, const Projec
   const std::string kind(file.get_string("general.type").value_or("model"));
   if (kind != "model") {
     throw Error(ErrorCode::kInvalidInput,
-                file.path() + ": it is no language model: general.type is \"" + kind + "\"");
+                file.path() + ": not a language model: general.type is \"" + kind + "\"");
   }
   Facts facts;
   facts.architecture = std::string(file.require_string("general.architecture"));

@@ -28,7 +28,7 @@ Facts facts(const gguf::Writer& writer, const FactsOptions& options = {}) {
   return facts_of(gguf::File::parse(bytes, "test"), options);
 }
 
-TEST(Facts, OfAnArchitectureThatBillowDoesNotKnow) {
+TEST(Facts, SupportsUnknownArchitecture) {
   const Facts found = facts(strange_model());
   EXPECT_EQ(found.architecture, "strange");
   EXPECT_EQ(found.max_context, 4096u);
@@ -52,7 +52,7 @@ TEST(Facts, KvFollowsHeadsLengthsAndType) {
   EXPECT_EQ(facts(writer, {.max_context = 100}).max_context, 100u);
 }
 
-TEST(Facts, SizesOfAnyHeaderDoNotWrap) {
+TEST(Facts, HugeSizesDoNotOverflow) {
   gguf::Writer writer = strange_model();
   writer.set_uint("strange.attention.key_length", 0xFFFFFFFF);
   writer.set_uint("strange.attention.head_count_kv", 0xFFFFFFFF);
@@ -60,7 +60,7 @@ TEST(Facts, SizesOfAnyHeaderDoNotWrap) {
   EXPECT_GT(facts(writer).memory.kv_bytes(256), uint64_t{1} << 50);
 }
 
-TEST(Facts, OtherFilesAreRefused) {
+TEST(Facts, RefusesOtherFiles) {
   gguf::Writer adapter = strange_model();
   adapter.set_string("general.type", "adapter");
   EXPECT_THROW(facts(adapter), Error);

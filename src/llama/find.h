@@ -1,4 +1,4 @@
-// Where llama-server is. Any thread.
+// Finds llama-server. Thread-safe.
 #pragma once
 
 #include <optional>
@@ -6,8 +6,8 @@
 
 namespace billow::llama {
 
-// `wanted` where it is not empty, else the one that PATH finds. nullopt: there is none. Throws
-// Error where the wanted one cannot be run.
+// Returns `wanted` if it is not empty, else the llama-server on PATH. Returns nullopt if there is
+// none. Throws Error if `wanted` is not an executable program.
 std::optional<std::string> find_server(const std::string& wanted);
 
 }  // namespace billow::llama

@@ -73,7 +73,7 @@ void Host::run() {
       lock.unlock();
       const bool is_well = answers(options_.timeout);
       lock.lock();
-      if (!is_well && is_running_ && !has_ended_) fail("llama-server does not answer any more");
+      if (!is_well && is_running_ && !has_ended_) fail("llama-server does not respond");
       watched = Clock::now();
     } else {
       changed_.wait_for(lock, kWatchEvery, [this] {
@@ -84,7 +84,7 @@ void Host::run() {
   if (child_) stop(lock);
 }
 
-// Calls that wait throw the failure. Answers that are being written lose their connection.
+// Waiting calls throw the failure. Answers in flight lose their connection.
 void Host::fail(std::string what) {
   const bool had_begun = is_running_;
   is_running_ = false;
@@ -144,7 +144,7 @@ void Host::start(Lock& lock) {
   media_marker_ = std::move(marker);
   const uint64_t fixed_bytes = weight_bytes_ + scratch_bytes_ + options_.unlogged_bytes;
   pool_.began(n_cells, weight_bytes_ == 0 ? 0 : fixed_bytes);
-  log::info(options_.name + (is_again ? ": began again with " : ": began with ") +
+  log::info(options_.name + (is_again ? ": restarted with " : ": started with ") +
             std::to_string(n_cells) + " positions of context, " +
             format_byte_size(pool_.held_bytes()));
   is_running_ = has_begun_ = true;
@@ -160,7 +160,7 @@ void Host::wait_until_ready(process::ChildProcess& child) {
       throw Error(ErrorCode::kIo, "llama-server was not ready in time");
     {
       const std::scoped_lock lock(mutex_);
-      if (is_closing_) throw Error(ErrorCode::kIo, "llama-server is ended while it loads");
+      if (is_closing_) throw Error(ErrorCode::kIo, "llama-server was stopped while it loaded");
     }
     std::this_thread::sleep_for(kPollEvery);
   }
@@ -186,31 +186,33 @@ std::string Host::media_marker() const {
   return media_marker_;
 }
 
-// The log of llama-server is long. Its errors go into our log as warnings, other lines as debug.
+// Logs llama-server's errors as warnings and its other lines as debug lines, because its log is
+// long.
 std::string Host::take_line(std::string_view line) {
   last_line_at_ = Clock::now().time_since_epoch().count();
-  const LogLine said = parse_log_line(line);
-  const BufferLine buffer = parse_buffer_line(said.text);
+  const LogLine parsed = parse_log_line(line);
+  const BufferLine buffer = parse_buffer_line(parsed.text);
   if (buffer.kind == BufferKind::kWeights) weight_bytes_ += buffer.bytes;
   if (buffer.kind == BufferKind::kScratch) scratch_bytes_ += buffer.bytes;
   const bool is_of_gpu = !buffer.device.starts_with("CPU") && !buffer.device.ends_with("_Host");
   if (buffer.kind != BufferKind::kNone && is_of_gpu) gpu_bytes_ += buffer.bytes;
-  const std::string text = options_.name + ": " + said.text;
-  said.level == LogLevel::kError ? log::warn(text) : log::debug(text);
+  const std::string text = options_.name + ": " + parsed.text;
+  parsed.level == LogLevel::kError ? log::warn(text) : log::debug(text);
   if (options_.on_line) options_.on_line();
-  if (said.level != LogLevel::kError) return {};
-  if (said.text.find("allocate") != std::string::npos) {
+  if (parsed.level != LogLevel::kError) return {};
+  if (parsed.text.find("allocate") != std::string::npos) {
     const std::scoped_lock lock(mutex_);
     is_out_of_memory_ = true;
   }
-  return said.text;
+  return parsed.text;
 }
 
 void Host::check_failure() const {
   if (!failure_.empty()) throw Error(ErrorCode::kIo, failure_);
 }
 
-// Counts what an answer waits for, while the answer waits. REQUIRES: the host's mutex is held.
+// Counts the wishes of a waiting answer during its wait. REQUIRES: the caller holds the host's
+// mutex.
 class Host::Wish {
  public:
   Wish(Host& host, size_t n_more) : host_(host), n_more_(n_more) { ++host_.n_waiting_; }
@@ -241,7 +243,7 @@ class Host::Wish {
 
 Room Host::room_for(size_t n_had, size_t n_wanted) {
   const Room room = pool_.reserve(n_had, n_wanted, n_writing_ == 0);
-  // All answers that have cells wait like this one: none of them would ever continue.
+  // Every answer that has cells waits like this one, so no answer would ever continue.
   if (room == Room::kFull && n_had > 0 && n_writing_ == 0) return Room::kNone;
   if (room == Room::kLacking && !options_.asks_for_memory) return Room::kNone;
   return room;
@@ -269,7 +271,7 @@ Host::Reserved Host::reserve(size_t n_had, size_t n_wanted, const std::stop_toke
   if (n_had > 0) return {};
   throw Error(ErrorCode::kOutOfMemory, "this request needs " +
                                            format_byte_size(pool_.lacking_bytes(n_wanted)) +
-                                           " more memory than there is");
+                                           " more memory than is available");
 }
 
 void Host::give_back(size_t n) {

@@ -1,6 +1,5 @@
-// Runs one llama-server: starts it, watches it, starts it again with more or less memory, and ends
-// it. One thread of the host owns the process. Any thread may call. llama-server ends when this
-// process ends.
+// Runs one llama-server: starts, watches and stops it, and restarts it with more or less memory. A
+// thread of the host owns the process. llama-server ends when this process ends. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -25,26 +24,25 @@
 namespace billow::llama {
 
 struct HostOptions {
-  // Stands in front of the command: a program that starts llama-server and ends it with this
-  // process.
+  // Prefix of the command: a program that starts llama-server and ends it when this process ends.
   std::vector<std::string> launcher{};
-  CommandOptions command{};           // n_cells follows from the pool
-  std::string name = "llama-server";  // stands in front of its lines in the log
-  // Bytes of weights that llama-server does not log: of the projector.
+  CommandOptions command{};           // the pool sets n_cells
+  std::string name = "llama-server";  // prefix of llama-server's lines in the log
+  // Bytes of weights that llama-server does not log: those of the projector.
   uint64_t unlogged_bytes = 0;
   bool asks_for_memory = false;  // an answer that lacks memory waits for set_budget()
-  // A load fails when llama-server logs nothing for so long.
+  // A load fails if llama-server logs nothing for this long.
   std::chrono::milliseconds load_timeout = std::chrono::minutes(5);
-  // llama-server counts as broken when it does not answer /health for so long.
+  // llama-server counts as broken if /health does not respond for this long.
   std::chrono::milliseconds timeout = std::chrono::seconds(30);
-  std::function<void()> on_line{};    // called for each line of its log
-  std::function<void()> on_broken{};  // called once, when llama-server has crashed or hangs
+  std::function<void()> on_line{};    // called for each line of llama-server's log
+  std::function<void()> on_broken{};  // called once, after llama-server has crashed or hangs
 };
 
 struct HostState {
   uint64_t held_bytes = 0;
-  uint64_t idle_bytes = 0;    // the part of held_bytes that no answer uses
-  uint64_t wanted_bytes = 0;  // above the budget
+  uint64_t idle_bytes = 0;    // part of held_bytes that no answer uses
+  uint64_t wanted_bytes = 0;  // missing from the budget
   bool is_asking = false;
   uint64_t budget_version = 0;
   uint64_t gpu_bytes = 0;
@@ -52,14 +50,14 @@ struct HostState {
   size_t n_writing = 0;
   size_t n_waiting = 0;
   size_t n_starts = 0;
-  pid_t pid = 0;  // 0: it is not running
+  pid_t pid = 0;  // 0: llama-server is not running
   std::string failure{};
 };
 
 class Host {
  public:
   // Starts llama-server and waits until it is ready. Throws Error with the error that llama-server
-  // logged: kOutOfMemory where it could not allocate memory.
+  // logged. The code is kOutOfMemory if llama-server could not allocate memory.
   Host(HostOptions options, Pool pool);
   ~Host();
   Host(const Host&) = delete;
@@ -67,15 +65,16 @@ class Host {
 
   struct Reserved {
     bool is_granted = false;
-    bool restarted = false;  // llama-server was started again for it
+    bool restarted = false;  // llama-server was restarted for the reservation
   };
-  // Waits for cells for an answer that has n_had and wants n_wanted in all. Denies them to an
-  // answer that has some cells when no more are available. Throws Error: kOutOfMemory for an answer
-  // without cells when none are available, kIo when llama-server is broken or `stop` is requested.
+  // Waits for cells for an answer that has n_had cells and needs n_wanted in total. If no more
+  // cells can become available, denies them to an answer that has cells. Throws Error kOutOfMemory
+  // if the answer has no cells and none can become available. Throws Error kIo if llama-server is
+  // broken or if `stop` is requested.
   Reserved reserve(size_t n_had, size_t n_wanted, const std::stop_token& stop);
   void give_back(size_t n);
 
-  // llama-server is not started again while a Writing lives.
+  // Prevents restarts of llama-server while the object exists.
   class Writing {
    public:
     ~Writing();
@@ -87,9 +86,9 @@ class Host {
     explicit Writing(Host& host) : host_(host) {}
     Host& host_;
   };
-  // Waits until llama-server runs. Throws as reserve() does.
+  // Waits until llama-server runs. Throws the same errors as reserve().
   std::unique_ptr<Writing> write(const std::stop_token& stop);
-  // What stands for an image in texts for llama-server. REQUIRES: a Writing lives.
+  // Returns the text that marks an image in texts for llama-server. REQUIRES: a Writing exists.
   std::string media_marker() const;
   http::Endpoint endpoint() const { return {.host = {}, .port = 0, .socket_path = socket_}; }
 
@@ -120,18 +119,18 @@ class Host {
   mutable std::mutex mutex_;
   std::condition_variable_any changed_;
   Pool pool_;
-  std::unique_ptr<process::ChildProcess> child_;  // of the thread
+  std::unique_ptr<process::ChildProcess> child_;  // only the host's thread uses it
   bool is_running_ = false;
-  bool has_begun_ = false;  // it has run, and may have been stopped since
+  bool has_begun_ = false;  // true after the first startup, even if llama-server is stopped
   bool is_closing_ = false;
   bool is_out_of_memory_ = false;
   std::atomic<bool> has_ended_{false};
   std::atomic<Clock::rep> last_line_at_{0};
-  std::atomic<uint64_t> scratch_bytes_{0};  // of this start, as its log says
+  std::atomic<uint64_t> scratch_bytes_{0};  // of this process, from its log
   std::atomic<uint64_t> weight_bytes_{0};
-  std::atomic<uint64_t> gpu_bytes_{0};  // of all kinds
+  std::atomic<uint64_t> gpu_bytes_{0};  // weights, KV and scratch
   std::string failure_;
-  std::string media_marker_;  // of this start
+  std::string media_marker_;  // of this process
   size_t n_writing_ = 0;
   size_t n_restart_waiters_ = 0;
   size_t n_waiting_ = 0;

@@ -11,7 +11,7 @@
 namespace billow::llama {
 namespace {
 
-// "0.00.004.113 "
+// Returns whether the word is a time, such as "0.00.004.113".
 bool is_time(std::string_view word) {
   return !word.empty() && word.find('.') != std::string_view::npos &&
          std::ranges::all_of(word, [](char c) { return c == '.' || (c >= '0' && c <= '9'); });

@@ -1,4 +1,4 @@
-// What llama-server says in a line of its log. Pure functions; any thread.
+// Parses lines of llama-server's log. Pure functions, thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,13 @@ struct LogLine {
   std::string text;  // without time and level
 };
 
-// "0.00.004.113 E load_model: failed" is an error with the text "load_model: failed".
+// Parses a line. "0.00.004.113 E load_model: failed" is an error with the text "load_model:
+// failed".
 LogLine parse_log_line(std::string_view line);
 
 enum class BufferKind : uint8_t { kNone, kWeights, kKv, kScratch };
 
-// A line such as "llama_kv_cache: CPU KV buffer size = 45.00 MiB". kNone: it is another line.
+// A line such as "llama_kv_cache: CPU KV buffer size = 45.00 MiB". kNone: another kind of line.
 struct BufferLine {
   BufferKind kind = BufferKind::kNone;
   std::string device;  // "CPU", "CPU_Mapped", "CUDA0"

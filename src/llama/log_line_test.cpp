@@ -7,7 +7,7 @@
 namespace billow::llama {
 namespace {
 
-TEST(LogLine, HasALevelAndAText) {
+TEST(LogLine, ParsesLevelAndText) {
   const LogLine error = parse_log_line("0.00.004.113 E load_model: failed to load");
   EXPECT_EQ(error.level, LogLevel::kError);
   EXPECT_EQ(error.text, "load_model: failed to load");
@@ -18,7 +18,7 @@ TEST(LogLine, HasALevelAndAText) {
   EXPECT_EQ(parse_log_line("E no time").level, LogLevel::kError);
 }
 
-TEST(LogLine, OtherTextIsTakenAsItIs) {
+TEST(LogLine, KeepsOtherText) {
   for (const char* text : {"error while loading shared libraries: libllama.so", "1.2.3", "x"}) {
     EXPECT_EQ(parse_log_line(text).text, text);
     EXPECT_EQ(parse_log_line(text).level, LogLevel::kDebug);
@@ -27,7 +27,7 @@ TEST(LogLine, OtherTextIsTakenAsItIs) {
   EXPECT_EQ(parse_log_line("\xff").text, "\xef\xbf\xbd");
 }
 
-TEST(BufferLine, SaysHowLargeABufferIs) {
+TEST(BufferLine, ParsesBufferSize) {
   const BufferLine kv =
       parse_buffer_line("llama_kv_cache:        CPU KV buffer size =    45.00 MiB");
   EXPECT_EQ(kv.kind, BufferKind::kKv);
@@ -44,7 +44,7 @@ TEST(BufferLine, SaysHowLargeABufferIs) {
             BufferKind::kScratch);
 }
 
-TEST(BufferLine, OtherLinesAreNone) {
+TEST(BufferLine, IgnoresOtherLines) {
   for (const char* text : {"", " KV buffer size", "CPU KV buffer size = x MiB",
                            "CPU KV buffer size = -1 MiB", "CPU KV buffer size = 1e300 MiB",
                            "CPU KV buffer size = nan MiB", "CPU KV buffer size MiB = 1"})

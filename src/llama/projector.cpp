@@ -14,11 +14,11 @@ namespace {
 using context::PictureRule;
 using Kind = PictureRule::Kind;
 
-// What llama.cpp does with pictures for a kind of projector.
+// How llama.cpp processes pictures for a kind of projector.
 struct Family {
   std::string_view name;  // clip.projector_type
   Kind kind;
-  size_t merge;     // patches that become one row, in each direction, where the file does not say
+  size_t merge;     // patches per row in each direction, if the file does not state the number
   size_t min_rows;  // kScaled
   size_t max_rows;
   size_t max_tiles;  // kTiled
@@ -50,7 +50,7 @@ constexpr std::array kFamilies{
 constexpr Family kUnknown{"", Kind::kScaled, 1, 8, 4096, 0};
 
 constexpr uint64_t kMaxEdge = 1 << 16;    // pixels: far beyond any model
-constexpr uint64_t kMaxPixels = 1 << 28;  // the same
+constexpr uint64_t kMaxPixels = 1 << 28;  // far beyond any model
 
 size_t number(const gguf::File& file, const char* key, size_t otherwise, uint64_t max = kMaxEdge) {
   const gguf::Value* value = file.find(key);
@@ -81,7 +81,7 @@ PictureRule rule_of(const gguf::File& file) {
   if (const size_t max = number(file, "clip.vision.image_max_pixels", 0, kMaxPixels); max > 0)
     rule.max_rows = std::max<size_t>(1, max / cell_area);
   if (name == "gemma3nv") rule.cell = std::max<size_t>(1, rule.edge / 16);  // 16 x 16 rows
-  // These scale a picture, then cut it into tiles.
+  // These kinds scale a picture, then split it into tiles.
   if (const size_t longest = number(file, "clip.vision.preproc_image_size", 0);
       name == "idefics3" && longest > 0) {
     const size_t n = (longest + rule.edge - 1) / rule.edge;
@@ -89,7 +89,7 @@ PictureRule rule_of(const gguf::File& file) {
     rule.max_tiles = n * n;
     rule.min_rows = longest;
   }
-  // Up to ten tiles of 512 pixels, and the whole.
+  // Up to ten tiles of 512 pixels, and the whole picture.
   if (name == "lfm2")
     rule = {.kind = Kind::kTiled, .cell = rule.cell, .edge = 512, .max_tiles = 10};
   if (const gguf::Value* value = file.find("clip.vision.image_grid_pinpoints"); value != nullptr) {
@@ -104,9 +104,9 @@ bool flag(const gguf::File& file, const char* key, bool otherwise) {
   return (value == nullptr ? std::nullopt : gguf::as_bool(*value)).value_or(otherwise);
 }
 
-// Of the largest picture that llama-server makes room for when it starts: the values that a layer
-// makes of all patches. Scores are not kept, because clip uses flash attention; a mask of windows
-// is.
+// Estimates the buffers for the largest picture, which llama-server allocates at startup: the
+// values that a layer computes from all patches. Scores need no memory, because clip uses flash
+// attention. A mask of windows needs memory.
 uint64_t scratch_of(const gguf::File& file, const PictureRule& rule) {
   const uint64_t patch = std::max<size_t>(1, number(file, "clip.vision.patch_size", 14));
   const uint64_t per_row = std::max<uint64_t>(1, rule.cell / patch);
@@ -130,7 +130,7 @@ Projector projector_of(const gguf::File& file) {
   const std::string architecture(file.get_string("general.architecture").value_or(""));
   if (kind != "mmproj" && architecture != "clip")
     throw Error(ErrorCode::kInvalidInput,
-                file.path() + ": it is no projector: its architecture is \"" + architecture + "\"");
+                file.path() + ": not a projector: its architecture is \"" + architecture + "\"");
   const bool hears = flag(file, "clip.has_audio_encoder", false);
   Projector projector{.weight_bytes = file.n_bytes()};
   if (!flag(file, "clip.has_vision_encoder", !hears)) return projector;

@@ -1,5 +1,5 @@
-// A projector: the GGUF file ("mmproj") from which llama-server makes rows of embeddings of
-// pictures. Only its header is read, and nothing is changed; one thread.
+// A projector: the GGUF file ("mmproj") with which llama-server turns pictures into rows of
+// embeddings. Only reads the header of the file. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -11,15 +11,15 @@
 namespace billow::llama {
 
 struct Projector {
-  uint64_t weight_bytes = 0;  // as many as the file has
-  // An estimate of the buffers in which llama-server encodes a picture. Its log has the true size.
+  uint64_t weight_bytes = 0;  // the size of the file
+  // Estimate of llama-server's buffers for encoding a picture. Its log has the true size.
   uint64_t scratch_bytes = 0;
-  // Absent: it hears and does not see. A projector of a kind that is not known here counts as one
-  // that keeps the shape of a picture, up to 4,096 rows: llama-server says how many there were.
+  // Absent if the projector has audio but no vision. An unknown kind counts as one that keeps the
+  // shape of a picture, up to 4,096 rows. llama-server reports the true number of rows.
   std::optional<context::PictureRule> pictures{};
 };
 
-// Throws Error (kInvalidInput) for a file that is no projector.
+// Throws Error (kInvalidInput) for a file that is not a projector.
 Projector projector_of(const gguf::File& file);
 
 }  // namespace billow::llama

@@ -34,7 +34,7 @@ PictureRule rule(const std::string& type, const Numbers& numbers) {
   return projector_of(projector_file(type, numbers)).pictures.value();
 }
 
-TEST(Projector, TellsHowManyRowsAPictureHas) {
+TEST(Projector, CountsRowsOfPictures) {
   const PictureRule gemma = rule("gemma3", {{"image_size", 896}, {"patch_size", 14}});
   EXPECT_EQ(gemma, (PictureRule{.kind = Kind::kSquare, .cell = 56, .edge = 896}));
   const PictureRule qwen = rule("qwen2.5vl_merger", {{"image_size", 560}, {"patch_size", 14}});
@@ -52,7 +52,7 @@ TEST(Projector, TellsHowManyRowsAPictureHas) {
   EXPECT_FALSE(projector_of(projector_file("ultravox", {})).pictures);
 }
 
-TEST(Projector, CountsInTheMemoryOfItsModel) {
+TEST(Projector, CountsInMemoryOfModel) {
   const Projector projector = projector_of(projector_file("gemma3", {{"image_size", 896}}));
   EXPECT_GT(projector.weight_bytes, 0u);
   EXPECT_GT(projector.scratch_bytes, 0u);
@@ -76,7 +76,7 @@ TEST(Projector, RefusesOtherFiles) {
     projector_of(gguf::File::parse(bytes, "model.gguf"));
     FAIL();
   } catch (const Error& error) {
-    EXPECT_STREQ(error.what(), "model.gguf: it is no projector: its architecture is \"llama\"");
+    EXPECT_STREQ(error.what(), "model.gguf: not a projector: its architecture is \"llama\"");
   }
 }
 

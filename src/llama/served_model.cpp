@@ -23,15 +23,15 @@ using Clock = std::chrono::steady_clock;
 
 constexpr const char* kLines = "application/x-ndjson";
 constexpr size_t kMaxEventBytes = size_t{16} << 20;
-// llama-server reports its progress with each batch of a prompt.
+// llama-server reports progress after each batch of a prompt.
 constexpr std::chrono::milliseconds kStretchTimeout = std::chrono::minutes(10);
 
-// Sends the lines of an answer to the server. The head goes out with the first line.
+// Sends the lines of an answer to the server. The first line also sends the head.
 class Lines {
  public:
   explicit Lines(http::Exchange& exchange) : exchange_(exchange) {}
 
-  // False: the reader is gone.
+  // Returns false if the reader has disconnected.
   bool write(const std::string& line) {
     if (line.empty()) return true;
     const bool reaches =
@@ -65,7 +65,7 @@ class Writer {
          std::stop_token stop, Lines& lines)
       : host_(host),
         tokenizer_(tokenizer),
-        context_plan_(tracker),
+        tracker_(tracker),
         stop_(std::move(stop)),
         lines_(lines) {}
   ~Writer() {
@@ -74,12 +74,12 @@ class Writer {
   Writer(const Writer&) = delete;
   Writer& operator=(const Writer&) = delete;
 
-  // Throws Error before anything was written, where the request cannot begin.
+  // Throws Error before the first line if the request cannot begin.
   void run() {
     reserve();
-    while (!context_plan_.ended() && !is_stopped()) {
+    while (!tracker_.ended() && !is_stopped()) {
       write_stretch();
-      if (!context_plan_.ended() && !is_stopped()) go_on();
+      if (!tracker_.ended() && !is_stopped()) go_on();
     }
   }
 
@@ -91,8 +91,8 @@ class Writer {
   }
 
   Host::Reserved reserve() {
-    const Host::Reserved reserved = host_.reserve(n_cells_, context_plan_.n_cells(), stop_);
-    if (reserved.is_granted) n_cells_ = context_plan_.n_cells();
+    const Host::Reserved reserved = host_.reserve(n_cells_, tracker_.n_cells(), stop_);
+    if (reserved.is_granted) n_cells_ = tracker_.n_cells();
     return reserved;
   }
 
@@ -108,7 +108,7 @@ class Writer {
           client.send({.method = http::Method::kPost,
                        .target = "/completion",
                        .headers = {{"Content-Type", "application/json"}},
-                       .body = stretch_body(context_plan_.stretch(host_.media_marker())),
+                       .body = stretch_body(tracker_.stretch(host_.media_marker())),
                        .on_body = [&](const http::Response& head, std::string_view piece) {
                          if (head.status != 200) {
                            if (refusal.size() < kMaxEventBytes) refusal += piece;
@@ -116,14 +116,14 @@ class Writer {
                          }
                          events.feed(piece, [&](const http::SseEvent& event) {
                            if (has_ended || event.data == "[DONE]") return;
-                           StretchEvent said = parse_event(event.data);
-                           has_ended = said.end.has_value();
-                           show(context_plan_.take(std::move(said)));
+                           StretchEvent parsed = parse_event(event.data);
+                           has_ended = parsed.end.has_value();
+                           show(tracker_.take(std::move(parsed)));
                          });
-                         return !context_plan_.breaks_off() && !is_stopped();
+                         return !tracker_.breaks_off() && !is_stopped();
                        }});
       const std::optional<size_t> length = length_in_error(refusal);
-      if (length && context_plan_.learn_length(*length)) return;
+      if (length && tracker_.learn_length(*length)) return;
       if (answer.status != 200)
         throw Error(answer.status == 400 ? ErrorCode::kInvalidInput : ErrorCode::kIo,
                     "llama-server refused: " + error_text(refusal));
@@ -131,30 +131,30 @@ class Writer {
       if (is_stopped()) return;
       throw;
     }
-    if (!has_ended && !context_plan_.breaks_off() && !is_stopped())
-      throw Error(ErrorCode::kIo, "llama-server broke off in the middle of an answer");
+    if (!has_ended && !tracker_.breaks_off() && !is_stopped())
+      throw Error(ErrorCode::kIo, "llama-server stopped in the middle of an answer");
   }
 
   // Prepares the next stretch, if there is memory for it.
   void go_on() {
     const Clock::time_point begin = Clock::now();
-    context::Decision decision = context_plan_.next();
+    context::Decision decision = tracker_.next();
     bool restarted = false;
     if (decision.step == context::Step::kGrow) {
-      const size_t n_wanted = context_plan_.n_cells() - context_plan_.rung() + decision.rung;
+      const size_t n_wanted = tracker_.n_cells() - tracker_.rung() + decision.rung;
       const Host::Reserved reserved = host_.reserve(n_cells_, n_wanted, stop_);
       restarted = reserved.restarted;
       if (reserved.is_granted)
         n_cells_ = n_wanted;
       else
-        decision = context_plan_.without_growth();
+        decision = tracker_.without_growth();
     }
-    show(context_plan_.apply(decision, Clock::now() - begin, restarted));
+    show(tracker_.apply(decision, Clock::now() - begin, restarted));
   }
 
   Host& host_;
   const tokenizer::Tokenizer& tokenizer_;
-  AnswerTracker& context_plan_;
+  AnswerTracker& tracker_;
   const std::stop_token stop_;
   Lines& lines_;
   size_t n_cells_ = 0;
@@ -173,7 +173,7 @@ class Counted {
 };
 
 Pool pool_of(const Facts& facts, const ServedOptions& options) {
-  constexpr size_t kSpare = 8;  // cells of each answer
+  constexpr size_t kSpare = 8;  // cells per answer
   const uint64_t max = saturating_multiply(options.facts.n_parallel, facts.max_context + kSpare);
   return Pool(facts.memory, static_cast<size_t>(max),
               {.bytes = options.budget_bytes, .version = 0});
@@ -221,7 +221,8 @@ void ServedLlama::complete(http::Exchange& exchange) {
   if (!facts_.pooling.empty()) throw Error(ErrorCode::kUnsupported, "this model only embeds");
   runner::AnswerRequest request = runner::parse_completion(exchange.request().body);
   if (!request.images.empty() && !takes_images_)
-    throw Error(ErrorCode::kUnsupported, "this model has no projector, so it sees no images");
+    throw Error(ErrorCode::kUnsupported,
+                "this model has no projector, so it does not accept images");
   AnswerTracker tracker(std::move(request), tokenizer_, facts_.max_context);
   const Counted counted(n_running_);
   std::stop_source stop;
@@ -243,9 +244,10 @@ void ServedLlama::complete(http::Exchange& exchange) {
 
 void ServedLlama::embed(http::Exchange& exchange) {
   if (facts_.pooling.empty())
-    throw Error(ErrorCode::kUnsupported,
-                "embeddings are not available: this model runs on llama-server, which embeds with "
-                "embedding models alone");
+    throw Error(
+        ErrorCode::kUnsupported,
+        "embeddings are not available: this model runs on llama-server, which embeds only with "
+        "embedding models");
   const engine::EmbedRequest request = runner::parse_embed(exchange.request().body);
   std::vector<std::vector<int32_t>> texts;
   size_t n_cells = 0;

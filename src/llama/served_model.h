@@ -1,6 +1,5 @@
-// A model on llama-server behind the routes of a runner. Answers are written as Billow's own engine
-// writes them: the same sizes of contexts, the same stop strings, the same events. Owns the
-// process. Any thread may call.
+// Serves a model on llama-server through the routes of a runner. Answers have the same context
+// sizes, stop strings and events as those of Billow's own engine. Owns the process. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -20,20 +19,20 @@ namespace billow::llama {
 struct ServedOptions {
   HostOptions host;
   FactsOptions facts{};
-  std::optional<Projector> projector{};  // of host.command.projector
+  std::optional<Projector> projector{};  // the projector in host.command.projector
   uint64_t budget_bytes = 0;
 };
 
 class ServedLlama : public runner::ServedModel {
  public:
-  // Loads the model of options.host.command.model. Throws Error.
+  // Loads the model options.host.command.model. Throws Error if loading fails.
   explicit ServedLlama(const ServedOptions& options);
 
   const tokenizer::Tokenizer& tokenizer() const noexcept override { return tokenizer_; }
   std::string failure() const override { return host_->state().failure; }
   void add_state(Json& health) const override;
   void complete(http::Exchange& exchange) override;
-  // Refuses pairs, and pooling that is not the model's.
+  // Throws Error for pairs of texts and for a pooling that the model does not have.
   void embed(http::Exchange& exchange) override;
   void set_memory_budget(const runner::MemoryBudget& budget) override { host_->set_budget(budget); }
 

@@ -12,7 +12,7 @@
 namespace billow::llama {
 namespace {
 
-// Any JSON object, in llama.cpp's notation.
+// A grammar for any JSON object, in llama.cpp's notation.
 constexpr const char* kJsonObject = R"(root ::= object
 object ::= "{" ws ( pair ( "," ws pair )* )? "}" ws
 pair ::= string ":" ws value
@@ -26,10 +26,10 @@ ws ::= | " " | "\n" [ \t]{0,20}
 constexpr size_t kMaxErrorBytes = 300;
 
 [[noreturn]] void refuse(const std::string& what) {
-  throw Error(ErrorCode::kInvalidInput, "llama-server gave an answer that makes no sense: " + what);
+  throw Error(ErrorCode::kInvalidInput, "llama-server sent an invalid response: " + what);
 }
 
-// A whole number at `name`, or nothing.
+// Returns the non-negative integer at `name`, or nullopt.
 std::optional<size_t> count_at(const Json& json, const char* name) {
   const auto found = json.find(name);
   if (found == json.end() || !found->is_number_integer()) return std::nullopt;
@@ -44,7 +44,7 @@ std::optional<int32_t> token_of(const Json& json) {
   return static_cast<int32_t>(value);
 }
 
-// llama-server writes null for what is no number.
+// llama-server writes null for an infinite or undefined number.
 float logprob_of(const Json& entry) {
   const auto found = entry.find("logprob");
   if (found == entry.end() || !found->is_number()) return -std::numeric_limits<float>::infinity();
@@ -82,14 +82,14 @@ void add_grammar(Json& body, const constraint::Grammar& grammar) {
   }
 }
 
-// The text with the marker at the places of images, and nowhere else.
+// Returns the text with the marker at the places of images only.
 std::string marked_text(const WireText& text) {
   BILLOW_CHECK(!text.marker.empty());
   std::string out;
   const auto add = [&](std::string_view part) {
     for (size_t at = part.find(text.marker); at != std::string_view::npos;
          at = part.find(text.marker)) {
-      // Its first character apart from the others, it is a marker no more.
+      // A space after the marker's first character breaks a marker that a user has written.
       out.append(part.substr(0, at + 1)).append(" ");
       part.remove_prefix(at + 1);
     }
@@ -183,9 +183,9 @@ StretchEvent parse_event(std::string_view data) {
   if (content != json.end() && content->is_string()) event.text = content->get<std::string>();
   const auto tokens = json.find("tokens");
   if (tokens == json.end() || !tokens->is_array() || tokens->empty())
-    refuse("a piece without its token; llama-server may be too old");
+    refuse("a piece without a token; llama-server may be too old");
   const auto token = token_of(tokens->back());
-  if (!token) refuse("a token that is no number");
+  if (!token) refuse("a token that is not a number");
   event.token = engine::Sampled{.token = *token};
   add_logprobs(json, *event.token);
   return event;
@@ -225,20 +225,20 @@ std::string embedding_body(std::span<const std::vector<int32_t>> texts) {
 
 std::vector<std::vector<float>> parse_embeddings(std::string_view body, size_t n_texts) {
   const Json json = Json::parse(body, nullptr, false);
-  if (!json.is_array() || json.size() != n_texts) refuse("another number of vectors");
+  if (!json.is_array() || json.size() != n_texts) refuse("a wrong number of vectors");
   std::vector<std::vector<float>> vectors(n_texts);
   for (const Json& entry : json) {
     const auto index = entry.is_object() ? count_at(entry, "index") : std::nullopt;
     if (!index || *index >= n_texts || !entry.contains("embedding")) refuse("no vector");
     const Json* values = &entry["embedding"];
-    // A vector comes as the only row of a matrix.
+    // A vector is the only row of a matrix.
     if (values->is_array() && values->size() == 1 && values->front().is_array())
       values = &values->front();
     if (!values->is_array()) refuse("no vector");
     std::vector<float>& vector = vectors[*index];
     vector.clear();
     for (const Json& value : *values) {
-      if (!value.is_number()) refuse("a value that is no number");
+      if (!value.is_number()) refuse("a value that is not a number");
       vector.push_back(value.get<float>());
     }
   }

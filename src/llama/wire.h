@@ -1,4 +1,4 @@
-// The requests to llama-server and its answers, as JSON. Pure functions; any thread.
+// The requests to llama-server and its responses, as JSON. Pure functions, thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -16,21 +16,21 @@
 
 namespace billow::llama {
 
-// An image of a prompt as llama-server takes it.
+// An image of a prompt, in llama-server's format.
 struct WireImage {
-  size_t text_at = 0;  // bytes of the text before it
-  std::string base64;  // of a PNG file
+  size_t text_at = 0;  // bytes of text before the image
+  std::string base64;  // a PNG file
 };
 
-// The text of a prompt with images. llama-server takes images between texts alone, not between
-// tokens. It makes the tokens itself, those of each text between two images apart.
+// The text of a prompt with images. llama-server accepts images only between texts, not between
+// tokens. It tokenizes each text between two images separately.
 struct WireText {
-  std::string text;  // without a BOS that the vocabulary adds
+  std::string text;  // without the BOS that the vocabulary adds
   std::span<const WireImage> images{};
-  std::string_view marker{};  // stands for an image in llama-server's text
+  std::string_view marker{};  // represents an image in llama-server's text
 };
 
-// A stretch of an answer: the tokens that follow `tokens`.
+// A stretch is the part of an answer that one request to llama-server writes. It follows `tokens`.
 struct Stretch {
   std::span<const int32_t> tokens{};
   std::optional<WireText> text{};  // in place of `tokens`
@@ -38,49 +38,50 @@ struct Stretch {
   const engine::SamplingOptions* sampling = nullptr;
   int64_t seed = 0;
   bool ignore_eos = false;
-  const constraint::Grammar* grammar = nullptr;  // from the first token on; null: none
+  const constraint::Grammar* grammar = nullptr;  // from the first token on; null: no grammar
 };
 
-// The body of POST /completion.
+// Returns the body of POST /completion.
 std::string stretch_body(const Stretch& stretch);
 
-// Throws Error (kUnsupported), in one line that names the kind, for a grammar that llama-server
-// does not know.
+// Throws Error (kUnsupported) if llama-server does not support this kind of grammar. The message
+// has one line and names the kind.
 void check_grammar(const constraint::Grammar& grammar);
 
 struct StretchEnd {
   bool is_end_token = false;  // the model ended its answer
 };
 
-// One event of the answer's stream.
+// One event of the response stream.
 struct StretchEvent {
-  std::optional<size_t> n_evaluated{};  // tokens of the prompt so far, with those of the cache
-  size_t n_cached = 0;                  // tokens of the prompt that were in the cache
-  std::optional<size_t> n_prompt{};     // all tokens of the prompt, with the rows of images
-  // The token that completes `text`. A token that ends within a character has no event of its own,
-  // but n_tokens counts it.
+  std::optional<size_t> n_evaluated{};  // tokens of the prompt so far, including cached ones
+  size_t n_cached = 0;                  // cached tokens of the prompt
+  std::optional<size_t> n_prompt{};     // all tokens of the prompt, including rows of images
+  // The token that completes `text`. A token that ends within a character has no event, but
+  // n_tokens counts it.
   std::optional<engine::Sampled> token{};
   std::string text{};
-  size_t n_tokens = 0;  // of this stretch, with this one
+  size_t n_tokens = 0;  // tokens of this stretch, including this one
   std::optional<StretchEnd> end{};
 };
 
-// Throws Error: kIo with llama-server's message where the event is an error, kInvalidInput for what
-// is no event.
+// Parses an event. Throws Error kIo with llama-server's message if the event is an error. Throws
+// Error kInvalidInput for an invalid event.
 StretchEvent parse_event(std::string_view data);
 
-// The message in a body {"error":{"message":...}}; else the beginning of the body.
+// Returns the message of a body {"error":{"message":...}}, else the beginning of the body.
 std::string error_text(std::string_view body);
-// Of an error that says that the prompt does not fit: how many tokens it has.
+// Returns the number of tokens in an error about a prompt that does not fit.
 std::optional<size_t> length_in_error(std::string_view body);
 
-// The marker of images that llama-server tells in its /props. Versions that tell none have
+// Returns the image marker in llama-server's /props. Versions that do not report a marker use
 // "<__media__>".
 std::string media_marker_of(std::string_view props);
 
-// The body of POST /embedding, and the vectors in its answer, one for each text. parse_embeddings()
-// throws Error (kInvalidInput) for another answer.
+// Returns the body of POST /embedding.
 std::string embedding_body(std::span<const std::vector<int32_t>> texts);
+// Returns the vectors of the response, one per text. Throws Error (kInvalidInput) for an invalid
+// response.
 std::vector<std::vector<float>> parse_embeddings(std::string_view body, size_t n_texts);
 
 }  // namespace billow::llama

@@ -16,7 +16,7 @@ using constraint::GrammarKind;
 
 Json body_of(const Stretch& stretch) { return Json::parse(stretch_body(stretch)); }
 
-TEST(StretchBody, AsksForTokensWithTheOptionsOfTheRequest) {
+TEST(StretchBody, HasOptionsOfRequest) {
   const std::vector<int32_t> tokens = {1, 2, 3};
   engine::SamplingOptions sampling;
   sampling.temperature = 0.5f;
@@ -35,13 +35,13 @@ TEST(StretchBody, AsksForTokensWithTheOptionsOfTheRequest) {
   EXPECT_FALSE(body.contains("grammar"));
 }
 
-TEST(StretchBody, BiasOfMinusInfinityBans) {
+TEST(StretchBody, MinusInfinityBansToken) {
   engine::SamplingOptions sampling;
   sampling.logit_bias = {{5, 1.5f}, {6, -std::numeric_limits<float>::infinity()}};
   EXPECT_EQ(body_of({.sampling = &sampling})["logit_bias"], Json::parse("[[5, 1.5], [6, false]]"));
 }
 
-TEST(StretchBody, GrammarsGoAsLlamaServerTakesThem) {
+TEST(StretchBody, GrammarsHaveLlamaServersFormat) {
   engine::SamplingOptions sampling;
   const Grammar schema{GrammarKind::kJsonSchema, R"({"type":"object"})"};
   const Grammar gbnf{GrammarKind::kGbnf, "root ::= \"a\""};
@@ -57,7 +57,7 @@ TEST(StretchBody, GrammarsGoAsLlamaServerTakesThem) {
     EXPECT_THROW(check_grammar({kind, "x"}), Error);
 }
 
-TEST(StretchBody, ImagesStandAtTheirPlacesInTheText) {
+TEST(StretchBody, PutsMarkersAtPlacesOfImages) {
   engine::SamplingOptions sampling;
   const std::vector<WireImage> images = {{2, "AAAA"}, {2, "BBBB"}, {5, "CCCC"}};
   const std::vector<int32_t> tokens = {1, 2};
@@ -68,18 +68,18 @@ TEST(StretchBody, ImagesStandAtTheirPlacesInTheText) {
   };
   EXPECT_EQ(prompt("abcde", "<M>"), Json({{"prompt_string", "ab<M><M>cde<M>"},
                                           {"multimodal_data", {"AAAA", "BBBB", "CCCC"}}}));
-  // Nobody else writes a marker.
+  // Breaks markers that a user has written.
   EXPECT_EQ(prompt("ab<M>", "<M>")["prompt_string"], "ab<M><M>< M><M>");
   EXPECT_EQ(prompt("ab\xff<M", "<M>")["prompt_string"], "ab<M><M>\uFFFD<M<M>");
 }
 
-TEST(Wire, TheMarkerOfImagesIsTold) {
+TEST(Wire, ParsesMediaMarker) {
   EXPECT_EQ(media_marker_of(R"({"media_marker":"<x>"})"), "<x>");
   for (const char* props : {"", "[]", "{}", R"({"media_marker":7})", R"({"media_marker":""})"})
     EXPECT_EQ(media_marker_of(props), "<__media__>") << props;
 }
 
-TEST(Wire, ThePromptsLengthIsTold) {
+TEST(Wire, ParsesPromptLength) {
   EXPECT_EQ(parse_event(R"({"prompt_progress":{"total":9,"cache":0,"processed":4}})").n_prompt, 9u);
   EXPECT_EQ(parse_event(R"({"stop":true,"tokens_evaluated":9})").n_prompt, 9u);
   EXPECT_EQ(length_in_error(R"({"error":{"n_prompt_tokens":300,"message":"m"}})"), 300u);
@@ -87,7 +87,7 @@ TEST(Wire, ThePromptsLengthIsTold) {
     EXPECT_EQ(length_in_error(body), std::nullopt) << body;
 }
 
-TEST(StretchEvent, ATokenWithItsProbabilities) {
+TEST(StretchEvent, ParsesTokenWithProbabilities) {
   const StretchEvent event = parse_event(
       R"({"content":" Paris","tokens":[7042],"stop":false,"tokens_predicted":3,
           "completion_probabilities":[{"id":7042,"logprob":-0.25,
@@ -103,7 +103,7 @@ TEST(StretchEvent, ATokenWithItsProbabilities) {
   EXPECT_FALSE(event.end);
 }
 
-TEST(StretchEvent, TheEndAndTheProgress) {
+TEST(StretchEvent, ParsesEndAndProgress) {
   const StretchEvent end = parse_event(
       R"({"content":"","tokens":[],"stop":true,"stop_type":"eos","tokens_predicted":4})");
   ASSERT_TRUE(end.end);
@@ -114,10 +114,10 @@ TEST(StretchEvent, TheEndAndTheProgress) {
           "prompt_progress":{"total":9,"cache":2,"processed":8}})");
   EXPECT_EQ(progress.n_evaluated, 8u);
   EXPECT_EQ(progress.n_cached, 2u);
-  EXPECT_FALSE(progress.token) << "its token is none";
+  EXPECT_FALSE(progress.token) << "the event has no token";
 }
 
-TEST(StretchEvent, WhatMakesNoSenseIsAnError) {
+TEST(StretchEvent, InvalidEventIsError) {
   for (const char* text : {"", "[]", "{}", R"({"tokens":[]})", R"({"tokens":["a"]})",
                            R"({"tokens":[-1]})", R"({"tokens":[99999999999]})"})
     EXPECT_THROW(parse_event(text), Error) << text;
@@ -129,14 +129,14 @@ TEST(StretchEvent, WhatMakesNoSenseIsAnError) {
   }
 }
 
-TEST(ErrorText, IsWhatLlamaServerSays) {
+TEST(ErrorText, ReturnsLlamaServersMessage) {
   EXPECT_EQ(error_text(R"({"error":{"message":"no"}})"), "no");
   EXPECT_EQ(error_text(R"({"error":"no"})"), "no");
   EXPECT_EQ(error_text("<html>"), "<html>");
   EXPECT_EQ(error_text(std::string(10'000, 'x')).size(), 300u);
 }
 
-TEST(Embeddings, ComeInAnyOrder) {
+TEST(Embeddings, AcceptsAnyOrder) {
   const std::vector<std::vector<int32_t>> texts = {{1, 2}, {3}};
   EXPECT_EQ(Json::parse(embedding_body(texts))["content"], Json::parse("[[1,2],[3]]"));
   const auto vectors =

@@ -131,8 +131,8 @@ void add_by_model(Families& families, const Total& row, const Load& load,
 void add_models(Families& families, const Load& load) {
   MetricFamily loaded =
       family(MetricType::Gauge, "billow_model_loaded", "1: loaded; 0: loading or waiting to load.");
-  MetricFamily held =
-      family(MetricType::Gauge, "billow_model_held_bytes", "Memory budget of the model.");
+  MetricFamily held = family(MetricType::Gauge, "billow_model_held_bytes",
+                             "Memory that the ledger holds for the model.");
   for (const Load::ModelLoad& model : load.models) {
     const Labels labels = {{"model", utf8::sanitized(model.name)}};
     add_value(loaded, model.is_loaded ? 1.0 : 0.0, labels);

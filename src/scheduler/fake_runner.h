@@ -150,14 +150,6 @@ class FakeRunners {
     EmbedOutputs embed(const EmbedJob& job, std::stop_token stop) override {
       return owner_.embed(life_, job, stop);
     }
-    std::vector<int32_t> tokenize(std::string_view text) override {
-      return {text.begin(), text.end()};
-    }
-    std::string detokenize(const std::vector<int32_t>& tokens) override {
-      std::string text;
-      for (const int32_t token : tokens) text += static_cast<char>(token);
-      return text;
-    }
     // Returns one prefix of a single block whose digest is the root.
     std::vector<Prefix> prefixes(std::string_view root, size_t n_max) override {
       return n_max == 0 ? std::vector<Prefix>{} : std::vector<Prefix>{{64, {std::string(root)}}};

@@ -209,8 +209,6 @@ class Runner {
   virtual CompletionEnd complete(const Completion& request, const OnPiece& on_piece,
                                  std::stop_token stop) = 0;
   virtual EmbedOutputs embed(const EmbedJob& job, std::stop_token stop) = 0;
-  virtual std::vector<int32_t> tokenize(std::string_view text) = 0;
-  virtual std::string detokenize(const std::vector<int32_t>& tokens) = 0;
 
   // Returns at most n_max cached prefixes, the last used ones. The root identifies the weights.
   virtual std::vector<Prefix> prefixes(std::string_view root, size_t n_max) = 0;

@@ -136,14 +136,6 @@ EmbedOutputs RunnerClient::embed(const EmbedJob& job, std::stop_token stop) {
   return parse_vectors(response.body, job.inputs.size());
 }
 
-std::vector<int32_t> RunnerClient::tokenize(std::string_view text) {
-  return parse_tokens(post("/tokenize", json_text({{"content", text}})).body);
-}
-
-std::string RunnerClient::detokenize(const std::vector<int32_t>& tokens) {
-  return parse_content(post("/detokenize", json_text({{"tokens", tokens}})).body);
-}
-
 std::vector<Prefix> RunnerClient::prefixes(std::string_view root, size_t n_max) {
   return parse_prefixes(post("/prefixes", json_text({{"root", root}, {"max", n_max}})).body);
 }

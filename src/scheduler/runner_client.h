@@ -25,8 +25,6 @@ class RunnerClient {
 
   CompletionEnd complete(const Completion& request, const OnPiece& on_piece, std::stop_token stop);
   EmbedOutputs embed(const EmbedJob& job, std::stop_token stop);
-  std::vector<int32_t> tokenize(std::string_view text);
-  std::string detokenize(const std::vector<int32_t>& tokens);
   std::vector<Prefix> prefixes(std::string_view root, size_t n_max);
   RunnerHealth health();
   void set_budget(const Budget& budget);

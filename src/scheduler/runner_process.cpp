@@ -57,10 +57,6 @@ class RunnerProcess final : public Runner {
   EmbedOutputs embed(const EmbedJob& job, std::stop_token stop) override {
     return client_.embed(job, std::move(stop));
   }
-  std::vector<int32_t> tokenize(std::string_view text) override { return client_.tokenize(text); }
-  std::string detokenize(const std::vector<int32_t>& tokens) override {
-    return client_.detokenize(tokens);
-  }
   std::vector<Prefix> prefixes(std::string_view root, size_t n_max) override {
     return client_.prefixes(root, n_max);
   }

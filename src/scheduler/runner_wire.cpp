@@ -410,12 +410,6 @@ RunnerHealth parse_health(std::string_view body) {
   return health;
 }
 
-std::vector<int32_t> parse_tokens(std::string_view body) { return token_list(parse_object(body)); }
-
-std::string parse_content(std::string_view body) {
-  return text_field(parse_object(body), "content");
-}
-
 std::vector<Prefix> parse_prefixes(std::string_view body) {
   std::vector<Prefix> prefixes;
   const Json json = parse_object(body);

@@ -31,8 +31,6 @@ std::string embed_body(const EmbedJob& job);
 EmbedOutputs parse_vectors(std::string_view body, size_t n_vectors);
 
 RunnerHealth parse_health(std::string_view body);
-std::vector<int32_t> parse_tokens(std::string_view body);
-std::string parse_content(std::string_view body);
 std::vector<Prefix> parse_prefixes(std::string_view body);
 // Returns the text of {"error":"..."}. For any other body, returns its beginning.
 std::string error_text(std::string_view body);

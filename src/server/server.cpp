@@ -20,6 +20,7 @@
 #include "api/ollama/embedding.h"
 #include "api/ollama/generation.h"
 #include "api/ollama/models.h"
+#include "api/ollama/plan.h"
 #include "api/ollama/ps.h"
 #include "api/openai/routes.h"
 #include "api/tei/routes.h"
@@ -254,6 +255,10 @@ class Server::Parts {
                         [this](const std::string& key, const std::string& root, size_t n_max) {
                           return scheduler_.prefixes(key, root, n_max);
                         }}));
+    append(routes,
+           api::ollama::plan_routes({.generator = generator_, .catalog = catalog_, .state = [this] {
+                                       return scheduler_.state();
+                                     }}));
     append(routes, api::openai::routes(generator_, embedder_, store_));
     append(routes, api::anthropic::routes(generator_));
     append(routes, api::tei::routes(embedder_, catalog_, generator_, store_));

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <iterator>
 #include <set>
 #include <span>
@@ -17,6 +16,7 @@
 #include "store/adapter_file.h"
 #include "store/create_check.h"
 #include "store/create_config.h"
+#include "store/gguf_facts.h"
 #include "store/json_text.h"
 #include "store/modelfile.h"
 #include "store/parameters.h"
@@ -52,13 +52,6 @@ const Default* find_default(std::string_view architecture) {
                            : architecture == known.architecture;
   });
   return at == kDefaults.end() ? nullptr : &*at;
-}
-
-bool begins_as_gguf(const std::string& path) {
-  const RegularFile file(path);
-  char magic[4] = {};
-  return file.read_at(0, std::as_writable_bytes(std::span(magic))) == sizeof magic &&
-         std::memcmp(magic, "GGUF", sizeof magic) == 0;
 }
 
 constexpr std::string_view kSplitForm = "-#####-of-#####.gguf";
@@ -126,6 +119,8 @@ class Creation {
   void convert_adapter(const std::string& folder, const std::vector<const NamedBlob*>& blobs);
   // Sets the draft model, which replaces the draft of the base model.
   void set_draft(const NamedBlob& blob);
+  // Returns the weights of a stored model under the model's name.
+  NamedBlob weights_of(const std::string& model) const;
   void apply(const CreateRequest& request);
   Name finish(const Name& name);
 
@@ -232,7 +227,11 @@ GgufFacts Creation::parse_gguf(const NamedBlob& blob) {
     refuse(blob.path.ends_with(".gguf") ? "supplied file was not in GGUF format" : "unknown type");
   }
   report("parsing GGUF");
-  return facts_of(gguf::File::open_header(path));
+  try {
+    return facts_of(gguf::File::open_header(path));
+  } catch (const Error& error) {
+    throw with_name_of_file(error, path, blob.path);
+  }
 }
 
 void Creation::add_blob(std::string_view media_type, const NamedBlob& blob) {
@@ -369,10 +368,7 @@ void Creation::quantize(const std::string& type) {
         },
         hold_, &part.created);
   } catch (const Error& error) {
-    std::string why = error.what();  // names the blob, which the client does not know
-    const std::string path = store_.blob_path(old);
-    if (why.starts_with(path)) why = "the model" + why.substr(path.size());
-    throw Error(error.code(), why);
+    throw with_name_of_file(error, store_.blob_path(old), "the model");
   }
   part.layer.from = weights->layer.from;
   facts_ = facts_of(gguf::File::open_header(store_.blob_path(part.layer.digest)));
@@ -440,6 +436,17 @@ void Creation::convert_adapter(const std::string& folder,
   check_adapter(conversion.model,
                 facts_of(gguf::File::open_header(store_.blob_path(part.layer.digest))), facts_);
   parts_.push_back(std::move(part));
+}
+
+NamedBlob Creation::weights_of(const std::string& model) const {
+  const std::optional<Name> name = parse_name(model);
+  const std::optional<StoredModel> stored = name ? store_.find(*name) : std::nullopt;
+  if (!stored) throw Error(ErrorCode::kNotFound, "DRAFT " + model + ": no such file or model");
+  const auto is_weights = [](const Layer& layer) { return layer.media_type == kModelLayer; };
+  const auto& layers = stored->manifest.layers;
+  if (std::ranges::count_if(layers, is_weights) != 1)
+    refuse("DRAFT " + model + ": a draft model needs weights in one file");
+  return {.path = model, .digest = std::ranges::find_if(layers, is_weights)->digest.text()};
 }
 
 void Creation::set_draft(const NamedBlob& blob) {
@@ -576,6 +583,7 @@ Name create_model(Store& store, const CreateRequest& request, const CreateHooks&
     creation.quantize(request.quantize);
   creation.add_adapters(request.adapters);
   if (!request.draft_files.empty()) creation.set_draft(request.draft_files.front());
+  if (!request.draft.empty()) creation.set_draft(creation.weights_of(request.draft));
   creation.apply(request);
   return creation.finish(*name);
 }

@@ -28,6 +28,7 @@ struct CreateRequest {
   std::optional<std::vector<NamedBlob>> files;
   std::vector<NamedBlob> adapters;
   std::vector<NamedBlob> draft_files;
+  std::string draft;  // name of a stored model that drafts, in place of draft_files
   std::string quantize;
   std::string draft_quantize;
   std::string template_text;

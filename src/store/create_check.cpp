@@ -41,13 +41,15 @@ void check_blobs(const std::vector<NamedBlob>& blobs) {
 }
 
 void check_quantize(const CreateRequest& request, const CreateHooks& hooks) {
-  if (!request.draft_quantize.empty() && request.draft_files.empty()) {
+  if (!request.draft_quantize.empty() && request.draft_files.empty() && request.draft.empty()) {
     refuse("--draft-quantize requires a DRAFT model");
   }
   if (!request.draft_quantize.empty())
     not_yet("--draft-quantize is not supported yet: give a DRAFT that is quantized");
   if (request.draft_files.size() > 1)
     not_yet("a draft model of several files is not supported yet: give one GGUF file");
+  if (!request.draft.empty() && !request.draft_files.empty())
+    refuse("draft and draft_files cannot be combined; give one of them");
   if (request.quantize.empty()) return;
   if (makes_weights_of(request, hooks)) return;
   if (!hooks.has_quantization || !hooks.has_quantization(request.quantize)) {
@@ -58,6 +60,12 @@ void check_quantize(const CreateRequest& request, const CreateHooks& hooks) {
 }
 
 }  // namespace
+
+Error with_name_of_file(const Error& error, const std::string& path, const std::string& name) {
+  std::string why = error.what();
+  if (why.starts_with(path)) why = name + why.substr(path.size());
+  return Error(error.code(), why);
+}
 
 bool is_safetensors(const NamedBlob& blob) { return blob.path.ends_with(".safetensors"); }
 
@@ -75,7 +83,8 @@ void check_create(const CreateRequest& request, const CreateHooks& hooks) {
   check_blobs(request.adapters);
   check_blobs(request.draft_files);
   if (!request.remote_host.empty()) {
-    if (!request.draft_files.empty()) refuse("DRAFT cannot be used with remote models");
+    if (!request.draft_files.empty() || !request.draft.empty())
+      refuse("DRAFT cannot be used with remote models");
     not_yet("remote models are not supported yet");
   }
   if (request.from.empty() && !request.files) refuse("neither 'from' or 'files' was specified");

@@ -538,6 +538,18 @@ TEST_F(Create, ADraftModelIsKeptInheritedAndReplaced) {
       1);
 }
 
+TEST_F(Create, AStoredModelCanDraft) {
+  CreateRequest request = of_file(sample_gguf(), "large");
+  request.keep_files = true;
+  const std::string weights = make(of_file(sample_gguf(), "small")).weights;
+  request.draft = "absent";
+  EXPECT_EQ(refusal(request), "DRAFT absent: no such file or model");
+  request.draft = "small";
+  EXPECT_EQ(make(request).draft, weights);
+  request.draft_files = *request.files;
+  EXPECT_EQ(refusal(request), "draft and draft_files cannot be combined; give one of them");
+}
+
 TEST_F(Create, ADraftModelThatCannotDraftIsRefused) {
   hooks.check_draft = [](const std::string&, const std::string&) {
     throw Error(ErrorCode::kInvalidInput, "token 3 is not the same");

@@ -5,6 +5,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
+#include <span>
+
+#include "base/regular_file.h"
 
 namespace billow::store {
 namespace {
@@ -84,6 +88,13 @@ std::string human_count(uint64_t n) {
   if (n >= 1'000'000) return shown(1e6, 2, 'M');
   if (n >= 1'000) return shown(1e3, 0, 'K');
   return std::to_string(n);
+}
+
+bool begins_as_gguf(const std::string& path) {
+  const RegularFile file(path);
+  char magic[4] = {};
+  return file.read_at(0, std::as_writable_bytes(std::span(magic))) == sizeof magic &&
+         std::memcmp(magic, "GGUF", sizeof magic) == 0;
 }
 
 }  // namespace billow::store

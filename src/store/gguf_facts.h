@@ -33,4 +33,7 @@ std::string_view file_type_name(uint64_t number) noexcept;
 // Returns a readable count: "134.52M", "1.2B", "7B".
 std::string human_count(uint64_t n);
 
+// Returns whether the file begins like a GGUF file. Throws Error if the file cannot be read.
+bool begins_as_gguf(const std::string& path);
+
 }  // namespace billow::store

@@ -1,5 +1,5 @@
-// The files of the web page as they lie in the program: made by web/tools/embed.mjs from what Vite
-// builds. Constant data that lives as long as the program; any thread.
+// The files of the web page, embedded in the program. web/tools/embed.mjs makes them from Vite's
+// output. Constant data with the lifetime of the program. Thread-safe.
 #pragma once
 
 #include <span>
@@ -8,16 +8,16 @@
 namespace billow::web {
 
 struct Asset {
-  std::string_view name;  // behind "/ui/": "index.html", "assets/index-Bx2k.js"
-  std::string_view type;  // of its content, with the character set
+  std::string_view name;  // path after "/ui/": "index.html", "assets/index-Bx2k.js"
+  std::string_view type;  // content type, with the character set
   std::string_view bytes;
-  std::string_view gzip;       // the same, compressed; empty where that is no smaller
-  std::string_view etag;       // of `bytes`, with quotes
-  std::string_view gzip_etag;  // of `gzip`
-  bool is_immutable = false;   // its name has a hash of its content
+  std::string_view gzip;       // compressed bytes; empty if they are not smaller
+  std::string_view etag;       // ETag of `bytes`, with quotes
+  std::string_view gzip_etag;  // ETag of `gzip`
+  bool is_immutable = false;   // the name contains a hash of the content
 };
 
-// All of them; none where the program was built with BILLOW_WEB=OFF.
+// Returns all files; empty if the program was built with BILLOW_WEB=OFF.
 std::span<const Asset> embedded_assets() noexcept;
 
 }  // namespace billow::web

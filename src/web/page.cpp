@@ -6,18 +6,18 @@
 namespace billow::web {
 namespace {
 
-// Scripts and styles come from here alone, text of models never becomes HTML, and no other page
-// frames this one.
+// Allows only scripts and styles of this server, forbids to turn text into HTML, and forbids other
+// pages to frame this one.
 constexpr std::string_view kPolicy =
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
     "font-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'none'; require-trusted-types-for 'script'; "
     "trusted-types svelte-trusted-html";
-constexpr std::string_view kForGood = "public, max-age=31536000, immutable";
-constexpr std::string_view kAskAgain = "no-cache";
+constexpr std::string_view kImmutable = "public, max-age=31536000, immutable";
+constexpr std::string_view kRevalidate = "no-cache";
 constexpr std::string_view kFirstPage = "index.html";
 
-// Whether an If-None-Match names this tag. Tags are compared weakly: "W/" does not count.
+// Returns whether If-None-Match contains this tag. The comparison is weak: it ignores "W/".
 bool names_tag(const http::Headers& headers, std::string_view etag) {
   if (headers.has_token("If-None-Match", "*")) return true;
   return headers.has_token("If-None-Match", etag) ||
@@ -42,7 +42,7 @@ http::Response answer(std::span<const Asset> assets, std::string_view name,
     response.headers.add(field, std::string(value));
   };
   add("ETag", etag);
-  add("Cache-Control", found->is_immutable ? kForGood : kAskAgain);
+  add("Cache-Control", found->is_immutable ? kImmutable : kRevalidate);
   add("Vary", "Accept-Encoding");
   add("Content-Security-Policy", kPolicy);
   add("X-Content-Type-Options", "nosniff");

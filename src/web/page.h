@@ -1,6 +1,6 @@
-// Answers to requests for the files of the web page: exact names, conditional requests, both
-// encodings, and header fields that let the page load nothing from elsewhere. Pure functions; any
-// thread.
+// Responses to requests for the files of the web page. Supports exact names, conditional requests
+// and gzip. Headers prevent the page from loading anything from other origins. Pure and
+// thread-safe.
 #pragma once
 
 #include <span>
@@ -11,12 +11,12 @@
 
 namespace billow::web {
 
-// The answer to GET or HEAD of the file `name`, which stands behind "/ui/"; "" is "index.html".
-// 404 for any other name, and for each where there are no files.
+// Returns the response to GET or HEAD of /ui/`name`; "" is "index.html". Returns 404 for an unknown
+// name, and for all names if there are no files.
 http::Response answer(std::span<const Asset> assets, std::string_view name,
                       const http::Request& request);
 
-// The answer that sends a browser on to `location`, relative to the address it asked for. 308 where
+// Returns a redirect to `location`, relative to the requested address. The status is 308 if
 // `is_permanent`, else 302.
 http::Response redirect(std::string_view location, bool is_permanent);
 

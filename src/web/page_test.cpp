@@ -34,7 +34,7 @@ http::Response ask(std::string_view name, http::Headers headers = {}) {
   return answer(samples(), name, request);
 }
 
-TEST(Page, TheEmptyNameIsTheFirstPage) {
+TEST(Page, ReturnsIndexHtmlForTheEmptyName) {
   const http::Response response = ask("");
   EXPECT_EQ(response.status, 200);
   EXPECT_EQ(response.body, "<!doctype html>");
@@ -44,12 +44,12 @@ TEST(Page, TheEmptyNameIsTheFirstPage) {
   EXPECT_EQ(response.headers.get("Content-Encoding"), "");
 }
 
-TEST(Page, FilesWithAHashInTheirNameAreKeptForGood) {
+TEST(Page, MarksFilesWithAHashInTheirNameAsImmutable) {
   EXPECT_EQ(ask("assets/a-1.js").headers.get("Cache-Control"),
             "public, max-age=31536000, immutable");
 }
 
-TEST(Page, EachFileHasThePolicy) {
+TEST(Page, SendsThePolicyWithEachFile) {
   for (const char* name : {"", "assets/a-1.js"}) {
     const http::Response response = ask(name);
     const std::string_view policy = response.headers.get("Content-Security-Policy");
@@ -62,7 +62,7 @@ TEST(Page, EachFileHasThePolicy) {
   }
 }
 
-TEST(Page, CompressedForThoseWhoTakeIt) {
+TEST(Page, CompressesIfTheClientAcceptsGzip) {
   for (const char* accepted : {"gzip", "deflate, GZIP", "br;q=1, gzip;q=0.5", "gzip; q=0.001"}) {
     const http::Response response = ask("", {{"Accept-Encoding", accepted}});
     EXPECT_EQ(response.body, "GZ") << accepted;
@@ -73,11 +73,11 @@ TEST(Page, CompressedForThoseWhoTakeIt) {
     EXPECT_EQ(ask("", {{"Accept-Encoding", accepted}}).headers.get("ETag"), "\"plain\"")
         << accepted;
   }
-  // No smaller form is there.
+  // This file has no compressed form.
   EXPECT_EQ(ask("assets/a-1.js", {{"Accept-Encoding", "gzip"}}).body, "1");
 }
 
-TEST(Page, NotModifiedForThoseWhoHaveIt) {
+TEST(Page, ReturnsNotModifiedForAKnownTag) {
   for (const char* known : {"\"plain\"", "W/\"plain\"", "\"x\", \"plain\"", "*"}) {
     const http::Response response = ask("", {{"If-None-Match", known}});
     EXPECT_EQ(response.status, 304) << known;
@@ -89,20 +89,20 @@ TEST(Page, NotModifiedForThoseWhoHaveIt) {
   EXPECT_EQ(ask("", {{"If-None-Match", "\"small\""}, {"Accept-Encoding", "gzip"}}).status, 304);
 }
 
-TEST(Page, OnlyExactNames) {
+TEST(Page, AcceptsOnlyExactNames) {
   for (const char* name : {"index", "assets", "assets/", "../index.html", "assets/../index.html",
                            "/index.html", "index.html/", "INDEX.HTML"})
     EXPECT_EQ(ask(name).status, 404) << name;
 }
 
-TEST(Page, AProgramWithoutThePageSaysSo) {
+TEST(Page, ReturnsNotFoundWithoutEmbeddedFiles) {
   const http::Response response = answer({}, "", {});
   EXPECT_EQ(response.status, 404);
   EXPECT_EQ(response.body, "this program was built without its web page\n");
 }
 
-// What was built into this program, where the page was.
-TEST(Page, EmbeddedFilesAreSound) {
+// Checks the files in this program, if it was built with the page.
+TEST(Page, EmbedsValidFiles) {
   std::set<std::string_view> names;
   for (const Asset& asset : embedded_assets()) {
     EXPECT_TRUE(names.insert(asset.name).second) << asset.name;

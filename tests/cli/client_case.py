@@ -1,4 +1,4 @@
-"""What tests of the client commands begin with: a server that only pretends, and a folder of their own."""
+"""The base of tests of the client commands: a fake server and a temporary folder."""
 import os
 import pathlib
 import tempfile
@@ -22,11 +22,12 @@ class ClientCase(unittest.TestCase):
             os.environ.pop(name, None)
 
     def answer(self, **answers):
-        """answer(POST_api_show=...)"""
+        """Sets responses of the server: answer(POST_api_show=...)."""
         self.server.answers |= {key.replace("_", " ", 1).replace(" ", " /").replace("_", "/"): value
                                 for key, value in answers.items()}
 
     def asked(self, path):
+        """The bodies of the requests to this path."""
         return [body for _, asked, body in self.server.asked if asked == path]
 
     def ok(self, *args, **kwargs):

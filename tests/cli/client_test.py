@@ -1,4 +1,4 @@
-"""The commands that talk to a server, with a server that only pretends: what they ask, print and return."""
+"""The commands that talk to a server, with a fake server: their requests, output and exit status."""
 import hashlib
 import os
 import re
@@ -16,7 +16,7 @@ LAST = {"response": "", "done": True, "done_reason": "stop", "total_duration": 5
         "eval_duration": 20000000}
 
 
-def said(*pieces):
+def generated(*pieces):
     return [{"response": piece, "done": False} for piece in pieces] + [LAST]
 
 
@@ -36,7 +36,7 @@ class Management(ClientCase):
         self.assertRegex(lines[2], r"^other:latest    baf6a787fdff    512 B     \d+ years ago    $")
         self.assertEqual(len(self.ok("ls", "LLAMA").splitlines()), 2)
 
-    def test_ps_says_where_models_are(self):
+    def test_ps_shows_where_models_are(self):
         self.answer(GET_api_ps={"models": [{"name": "m:latest", "size": 2500000000, "size_vram": 0, "digest": DIGEST,
                                             "context_length": 4096, "expires_at": "2318-01-02T03:04:05Z"}]})
         self.assertRegex(self.ok("ps"), r"m:latest    baf6a787fdff    2.5 GB    100% CPU     4096       Forever    \n$")
@@ -51,10 +51,10 @@ class Management(ClientCase):
             self.assertEqual(self.ok("show", "m", f"--{field}"), printed)
         self.ok("show", "-v", "m")
         self.assertEqual(self.asked("/api/show")[-1], {"model": "m", "verbose": True})
-        self.refused("Error: only one of '--license', '--modelfile', '--parameters', '--system', or '--template' can be "
+        self.refused("billow: error: only one of '--license', '--modelfile', '--parameters', '--system', or '--template' can be "
                      "specified\n", "show", "m", "--license", "--system")
 
-    def test_cp_rm_and_stop_say_what_they_did(self):
+    def test_cp_rm_and_stop_report_what_they_did(self):
         self.answer(POST_api_copy=(200, b""), DELETE_api_delete=(200, b""), POST_api_generate={"done": True})
         self.assertEqual(self.ok("cp", "a", "b"), "copied 'a' to 'b'\n")
         self.assertEqual(self.ok("rm", "a", "b"), "deleted 'a'\ndeleted 'b'\n")
@@ -64,41 +64,45 @@ class Management(ClientCase):
                          [("POST", {"source": "a", "destination": "b"}), ("POST", unload), ("DELETE", {"model": "a"}),
                           ("POST", {"model": "b", "keep_alive": 0}), ("DELETE", {"model": "b"}), ("POST", unload)])
 
-    def test_refusals_are_the_servers_words(self):
+    def test_errors_are_the_messages_of_the_server(self):
         missing = (404, {"error": "model 'x' not found"})
         self.answer(POST_api_copy=missing, DELETE_api_delete=missing, POST_api_generate=missing, POST_api_show=missing)
-        self.refused("Error: model 'x' not found\n", "cp", "x", "y")
-        self.refused("Error: model 'x' not found\n", "rm", "x", "y")
-        self.refused("Error: couldn't find model \"x\" to stop\n", "stop", "x")
-        self.refused("Error: model 'x' not found\n", "show", "x")
+        self.refused("billow: error: model 'x' not found\n", "cp", "x", "y")
+        self.refused("billow: error: model 'x' not found\n", "rm", "x", "y")
+        self.refused("billow: error: couldn't find model \"x\" to stop\n", "stop", "x")
+        self.refused("billow: error: model 'x' not found\n", "show", "x")
         self.answer(POST_api_generate=(500, {"error": "oh"}), GET_api_tags=(500, b"plain text"), GET_api_ps=(502, b""))
-        self.refused("Warning: unable to stop model 'x'\nError: model 'x' not found\n", "rm", "x")
-        self.refused("Error: oh\n", "stop", "x")
-        self.refused("Error: plain text\n", "list")
-        self.refused("Error: 502 Bad Gateway\n", "ps")
+        self.refused("Warning: unable to stop model 'x'\nbillow: error: model 'x' not found\n", "rm", "x")
+        self.refused("billow: error: oh\n", "stop", "x")
+        self.refused("billow: error: plain text\n", "list")
+        self.refused("billow: error: 502 Bad Gateway\n", "ps")
 
-    def test_a_server_that_is_not_there(self):
+    def test_a_server_that_is_not_running(self):
         self.env["OLLAMA_HOST"] = "127.0.0.1:1"
-        words = "Error: could not connect to billow server, run 'billow serve' to start it\n"
+        words = "billow: error: could not connect to billow server, run 'billow serve' to start it\n"
         for command in (["list"], ["ps"], ["run", "m", "hi"], ["rm", "m"]):
             self.refused(words, *command)
         self.env["OLLAMA_HOST"] = "https://127.0.0.1:1"
-        self.assertIn(b"does not speak https", billow("list", env=self.env).stderr)
+        self.assertIn(b"does not support https", billow("list", env=self.env).stderr)
 
-    def test_billow_host_goes_first_and_paths_are_kept(self):
+    def test_billow_host_overrides_ollama_host_and_may_have_a_path(self):
         self.env |= {"OLLAMA_HOST": "127.0.0.1:1", "BILLOW_HOST": f"http://{self.server.host}/below"}
         self.server.answers |= {"HEAD /below/": (200, b""), "GET /below/api/tags": {"models": []}}
         self.assertEqual(self.ok("list"), "NAME    ID    SIZE    MODIFIED \n")
 
     def test_wrong_usage(self):
-        self.refused("Error: accepts 1 arg(s), received 0\n", "show")
-        self.refused("Error: accepts 2 arg(s), received 3\n", "cp", "a", "b", "c")
-        self.refused("Error: requires at least 1 arg(s), only received 0\n", "rm")
-        self.refused("Error: requires at least 1 arg(s), only received 0\n", "run")
-        self.refused("Error: unknown flag: --frob\n", "run", "--frob=1", "m")
-        self.refused("Error: unknown shorthand flag: 'x' in -x\n", "list", "-x")
+        def wrong(message, command, *arguments):
+            self.refused(f"billow: error: {message} See 'billow {command} --help'.\n", command, *arguments, status=2)
 
-    def test_help_ends_with_the_environment(self):
+        wrong("1 argument is needed, 0 given: billow show MODEL.", "show")
+        wrong("2 arguments are needed, 3 given: billow cp SOURCE DESTINATION.", "cp", "a", "b", "c")
+        wrong("at least 1 argument is needed, 0 given: billow rm MODEL [MODEL...].", "rm")
+        wrong("at least 1 argument is needed, 0 given: billow run MODEL [PROMPT...].", "run")
+        wrong("at most 1 argument is allowed, 2 given: billow list [PREFIX].", "list", "a", "b")
+        wrong("unknown option '--frob'; did you mean '--format'?", "run", "--frob=1", "m")
+        wrong("unknown option '-x'.", "list", "-x")
+
+    def test_help_ends_with_the_environment_variables(self):
         for command in ("run", "create", "show", "list", "ps", "cp", "rm", "stop"):
             text = self.ok(command, "--help")
             self.assertRegex(text, r"\nEnvironment Variables:\n(      [A-Z_]+ +\S.*\n)+$")
@@ -117,7 +121,7 @@ class Create(ClientCase):
         return subprocess.run([ARGS.billow, "create", *args], cwd=self.dir, env=dict(os.environ, **self.env),
                               capture_output=True, timeout=60, **kwargs)
 
-    def test_sends_what_the_server_has_not(self):
+    def test_sends_files_that_the_server_does_not_have(self):
         blob = f"/api/blobs/{self.digest}"
         self.server.answers[f"POST {blob}"] = (201, b"")
         (self.dir / "sub").mkdir()
@@ -132,7 +136,7 @@ class Create(ClientCase):
         self.assertEqual(self.asked("/api/create"), [{"model": "m", "parameters": {"temperature": 1},
                                                       "files": {"w.gguf": self.digest}, "quantize": "q8_0"}])
 
-    def test_a_file_that_is_replaced_once_it_was_hashed_is_an_error(self):
+    def test_replacing_a_file_after_it_was_hashed_is_an_error(self):
         (self.dir / "Modelfile").write_text("FROM ./w.gguf\n")
         path = self.dir / "w.gguf"
         for replace, words in ((lambda: os.mkfifo(path), "w.gguf is not a regular file"), (path.mkdir, "w.gguf is a directory"),
@@ -153,14 +157,14 @@ class Create(ClientCase):
             self.assertIn(words, done.stderr.decode().splitlines()[-1])
             self.assertEqual(self.asked("/api/create"), [])
 
-    def test_takes_the_folder_without_a_modelfile_and_standard_input(self):
+    def test_reads_a_folder_without_modelfile_and_standard_input(self):
         self.server.answers[f"HEAD /api/blobs/{self.digest}"] = (200, b"")
         self.assertEqual(self.create("m").returncode, 0)
         self.assertEqual(self.create("m", "-f", "-", input=b"FROM base\nSYSTEM hi").returncode, 0)
         self.assertEqual(self.asked("/api/create"), [{"model": "m", "files": {"w.gguf": self.digest}},
                                                      {"model": "m", "from": "base", "system": "hi"}])
 
-    def test_sends_a_folder_of_safetensors_with_what_describes_them(self):
+    def test_sends_a_folder_of_safetensors_with_its_descriptions(self):
         files = {"model.safetensors": b"weights", "config.json": b"{}", "tokenizer.json": b"[]", "vocab.txt": b"a",
                  "1_Pooling/config.json": b"{ }", "modules.json": b"[ ]", "README.md": b"# Model"}
         folder = self.dir / "source"
@@ -179,7 +183,7 @@ class Create(ClientCase):
         self.assertIn(b"\nconverting model\nconverting model 100%\nsuccess\n", done.stderr)
         self.assertEqual(self.asked("/api/create"), [{"model": "m", "files": digests, "quantize": "f32"}])
 
-    def test_warns_of_a_model_without_a_chat_template(self):
+    def test_warns_if_the_model_has_no_chat_template(self):
         (self.dir / "Modelfile").write_text("FROM base\n")
         for shown, warned in (({"template": "{{ .Prompt }}"}, True), ({}, True), ({"template": "{{ .Messages }}"}, False)):
             self.answer(POST_api_show={"capabilities": ["completion"]} | shown)
@@ -188,28 +192,32 @@ class Create(ClientCase):
             self.assertEqual((done.returncode, done.stdout, lines[2]), (0, b"", "success"))
             self.assertEqual([line.startswith('warning: model "m" has no chat template') for line in lines[3:]], [True] * warned)
 
-    def test_says_what_is_wrong(self):
+    def test_reports_errors(self):
         (self.dir / "Modelfile").write_text("FROM base\n")
         for args, words in ((["a:b:c"], "invalid model name: a:b:c"), (["m", "-f", "none"], "none: there is no such Modelfile")):
             done = self.create(*args)
-            self.assertEqual((done.returncode, done.stderr.decode()), (1, f"Error: {words}\n"))
+            self.assertEqual((done.returncode, done.stderr.decode()), (1, f"billow: error: {words}\n"))
+        (self.dir / "model.gguf").write_bytes(b"GGUF....")
+        done = self.create("m", "-f", "model.gguf")
+        self.assertEqual(done.stderr.decode(), "billow: error: model.gguf is a model, not a Modelfile; write 'FROM model.gguf' in a "
+                                               "Modelfile, or try 'billow run model.gguf'\n")
         self.assertEqual(self.server.asked, [])
         self.answer(POST_api_create=(400, {"error": "no good"}))
-        self.assertEqual(self.create("m").stderr, b"gathering model components\nError: 400 Bad Request: no good\n")
+        self.assertEqual(self.create("m").stderr, b"gathering model components\nbillow: error: 400 Bad Request: no good\n")
         self.answer(POST_api_create=[{"status": "parsing GGUF"}, {"error": "broken"}])
-        self.assertEqual(self.create("m").stderr, b"gathering model components\nparsing GGUF\nError: broken\n")
+        self.assertEqual(self.create("m").stderr, b"gathering model components\nparsing GGUF\nbillow: error: broken\n")
 
 
 class Run(ClientCase):
     def setUp(self):
         super().setUp()
-        self.answer(POST_api_show=SHOWN, POST_api_generate=said("Hel", "lo"))
+        self.answer(POST_api_show=SHOWN, POST_api_generate=generated("Hel", "lo"))
 
     def test_prints_one_answer(self):
         self.assertEqual(self.ok("run", "m", "Say", "[a, b]", "--", "--x"), "Hello\n\n")
         self.assertEqual(self.asked("/api/generate"), [{"model": "m", "prompt": "Say [a, b] --x"}])
 
-    def test_what_is_piped_goes_first(self):
+    def test_piped_text_comes_first(self):
         self.ok("run", "m", "what?", stdin=b"text")
         self.assertEqual(self.asked("/api/generate")[0]["prompt"], "text what?")
 
@@ -222,21 +230,21 @@ class Run(ClientCase):
             {"model": "m", "prompt": "x", "format": {"type": "object"}, "think": True, "keep_alive": -1},
             {"model": "m", "prompt": "x", "think": False}])
 
-    def test_options_that_make_no_sense(self):
-        self.refused('Error: invalid value for --think: "hard" (must be true, false, high, medium, low, or max)\n',
+    def test_invalid_options(self):
+        self.refused('billow: error: invalid value for --think: "hard" (must be true, false, high, medium, low, or max)\n',
                      "run", "m", "x", "--think=hard")
-        self.refused('Error: time: invalid duration "soon"\n', "run", "m", "x", "--keepalive", "soon")
+        self.refused('billow: error: time: invalid duration "soon"\n', "run", "m", "x", "--keepalive", "soon")
         self.assertEqual(billow("run", "m", "x", "--format", "xml", env=self.env).returncode, 1)
         self.assertEqual(self.server.asked, [])
 
-    def test_thinking_is_set_apart_or_hidden(self):
+    def test_thinking_is_separated_or_hidden(self):
         self.answer(POST_api_show=SHOWN | {"capabilities": ["completion", "thinking"]},
-                    POST_api_generate=[{"response": "", "thinking": "Hm"}] + said("Yes"))
+                    POST_api_generate=[{"response": "", "thinking": "Hm"}] + generated("Yes"))
         self.assertEqual(self.ok("run", "m", "x"), "Thinking...\nHm\n...done thinking.\n\nYes\n\n")
         self.assertEqual(self.ok("run", "m", "x", "--hidethinking"), "Yes\n\n")
         self.assertEqual(self.asked("/api/generate")[0]["think"], True)
 
-    def test_verbose_tells_times_on_standard_error(self):
+    def test_verbose_prints_times_on_standard_error(self):
         done = billow("run", "m", "x", "--verbose", env=self.env)
         self.assertEqual(done.stderr.decode(), "total duration:       51ms\neval count:           2 token(s)\n"
                                                "eval duration:        20ms\neval rate:            100.00 tokens/s\n")
@@ -246,15 +254,15 @@ class Run(ClientCase):
                     POST_api_embed={"embeddings": [[0.5, -0.25]]})
         self.assertEqual(self.ok("run", "e", "some text", "--dimensions", "2", "--truncate=false"), "[0.5,-0.25]\n")
         self.assertEqual(self.asked("/api/embed"), [{"model": "e", "input": "some text", "truncate": False, "dimensions": 2}])
-        self.refused("Error: embedding models require input text. Usage: billow run e \"your text here\"\n", "run", "e")
+        self.refused("billow: error: embedding models require input text. Usage: billow run e \"your text here\"\n", "run", "e")
 
-    def test_warns_of_a_model_without_a_chat_template(self):
+    def test_warns_if_the_model_has_no_chat_template(self):
         self.answer(POST_api_show=SHOWN | {"template": ""})
         done = billow("run", "m", "x", env=self.env)
         self.assertEqual((done.returncode, done.stdout), (0, b"Hello\n\n"))
         self.assertRegex(done.stderr.decode(), r'\Awarning: model "m" has no chat template: .*\n\Z')
 
-    def test_pictures_in_the_prompt(self):
+    def test_sends_pictures_of_the_prompt(self):
         self.answer(POST_api_show=SHOWN | {"capabilities": ["completion", "vision"]})
         picture = self.dir / "a.png"
         picture.write_bytes(b"\x89PNG\r\n\x1a\n")
@@ -262,18 +270,18 @@ class Run(ClientCase):
         self.assertEqual(done.stderr.decode(), f"Added image '{picture}'\n")
         self.assertEqual(self.asked("/api/generate"), [{"model": "m", "images": ["iVBORw0KGgo="], "prompt": "what is"}])
 
-    def test_a_model_that_is_missing(self):
+    def test_reports_a_missing_model(self):
         pulling = {"status": "pulling manifest"}
         self.answer(POST_api_show=(404, {"error": "model 'x:latest' not found"}),
                     POST_api_pull=[pulling, {"error": "pull model manifest: file does not exist"}])
         done = billow("run", "x", "hi", env=self.env)
-        self.assertTrue(done.stderr.decode().startswith("pulling manifest\nError: model 'x' not found, "), done.stderr)
+        self.assertTrue(done.stderr.decode().startswith("pulling manifest\nbillow: error: model 'x' not found, "), done.stderr)
         self.assertIn(b"billow create x", done.stderr)
         self.assertEqual((done.returncode, done.stderr.count(b"\n")), (1, 2))
         self.answer(POST_api_pull=[pulling, {"error": "max retries exceeded: why"}])
-        self.refused("pulling manifest\nError: max retries exceeded: why\n", "run", "x", "hi")
+        self.refused("pulling manifest\nbillow: error: max retries exceeded: why\n", "run", "x", "hi")
 
-    def test_a_model_that_is_missing_is_pulled(self):
+    def test_pulls_a_missing_model(self):
         shown = iter([(404, {"error": "model 'x:latest' not found"}), {"capabilities": ["completion"]}])
         self.answer(POST_api_show=lambda body: next(shown), POST_api_generate=[{"response": "hello", "done": True}],
                     POST_api_pull=[{"status": "pulling manifest"}, {"status": "success"}])
@@ -281,7 +289,7 @@ class Run(ClientCase):
         self.assertEqual((done.returncode, done.stdout), (0, b"hello\n\n"), done.stderr)
         self.assertEqual(self.asked("/api/pull"), [{"model": "x", "insecure": True}])
 
-    def test_a_file_is_kept_and_run(self):
+    def test_creates_and_runs_a_model_from_a_file(self):
         file = self.dir / "My Model.gguf"
         file.write_bytes(b"GGUF of a kind")
         digest = "sha256:" + hashlib.sha256(file.read_bytes()).hexdigest()
@@ -292,7 +300,7 @@ class Run(ClientCase):
                     POST_api_generate=[{"response": "hello", "done": True}])
         self.server.answers["HEAD /api/blobs/" + digest] = (404, b"")
         self.server.answers["POST /api/blobs/" + digest] = (201, b"")
-        for path, n_made in ((str(file), 1), (str(file), 2)):  # the model is older than the file: it is made again
+        for path, n_made in ((str(file), 1), (str(file), 2)):  # the model is older than the file, so it is created again
             done = billow("run", path, "hi", env=self.env)
             self.assertEqual((done.returncode, done.stdout, len(made)), (0, b"hello\n\n", n_made), done.stderr)
         shown["modified_at"] = "2999-01-01T00:00:00Z"
@@ -302,7 +310,7 @@ class Run(ClientCase):
         self.assertRegex(name, "^file/My-Model:[0-9a-f]{12}$")
         self.assertEqual(made, [{"model": name, "files": {"My Model.gguf": digest}}] * 2)
         self.assertEqual({body["model"] for body in self.asked("/api/generate")}, {name})
-        self.refused("Error: ./none.gguf: there is no such file or folder\n", "run", "./none.gguf", "hi")
+        self.refused("billow: error: ./none.gguf: there is no such file or folder\n", "run", "./none.gguf", "hi")
 
     def test_transfers_show_their_steps(self):
         layer = {"status": "pulling 0123456789ab", "digest": "sha256:01", "total": 100}
@@ -310,11 +318,11 @@ class Run(ClientCase):
         self.answer(POST_api_pull=steps, POST_api_push=[{"status": "retrieving manifest"}, {"error": "no: 403"}])
         done = billow("pull", "m", env=self.env)
         self.assertEqual((done.returncode, done.stderr.decode()), (0, "pulling manifest\npulling 0123456789ab: 100%\nsuccess\n"))
-        self.refused("retrieving manifest\nError: no: 403\n", "push", "me/m")
-        self.refused("Error: invalid model name: a b\n", "pull", "a b")
+        self.refused("retrieving manifest\nbillow: error: no: 403\n", "push", "me/m")
+        self.refused("billow: error: invalid model name: a b\n", "pull", "a b")
         self.assertEqual((self.asked("/api/pull"), self.asked("/api/push")), ([{"model": "m"}], [{"model": "me/m"}]))
 
-    def test_bars_of_a_terminal_are_not_wider_than_it_is(self):
+    def test_progress_bars_are_not_wider_than_the_terminal(self):
         layer = {"status": "pulling 0123456789ab", "digest": "sha256:01", "total": 3_000_000}
         steps = [{"status": "pulling manifest"}, *({**layer, "completed": n} for n in range(0, 3_000_001, 500_000)), {"status": "success"}]
         self.answer(POST_api_pull=[part for step in steps for part in (step, 0.15)])
@@ -331,19 +339,19 @@ class Run(ClientCase):
             if columns >= 80:
                 self.assertTrue(any(re.search(r" 50% ▕█+ +▏ 1.5 MB/  3 MB", line) for line in lines), lines)
                 self.assertTrue(any(re.search(r"[0-9] MB/s +\d+s", line) for line in lines), lines)
-                self.assertEqual(max(len(line) for line in lines if "100%" in line), columns - 26, "the bar takes what is left")
+                self.assertEqual(max(len(line) for line in lines if "100%" in line), columns - 26, "the bar fills the rest")
 
-    def test_errors_before_and_within_an_answer(self):
+    def test_errors_before_and_during_an_answer(self):
         self.answer(POST_api_generate=(500, {"error": "oh no"}))
-        self.refused("Error: 500 Internal Server Error: oh no\n", "run", "m", "x")
+        self.refused("billow: error: 500 Internal Server billow: error: oh no\n", "run", "m", "x")
         self.answer(POST_api_generate=[{"response": "Hel"}, {"error": "runner died"}])
-        self.refused("Error: runner died\n", "run", "m", "x", out="Hel")
+        self.refused("billow: error: runner died\n", "run", "m", "x", out="Hel")
         self.answer(POST_api_generate=[{"response": "Hel"}, "cut"])
         done = billow("run", "m", "x", env=self.env)
         self.assertEqual((done.returncode, done.stdout), (1, b"Hel"), done.stderr)
-        self.assertTrue(done.stderr.startswith(b"Error: "), done.stderr)
+        self.assertTrue(done.stderr.startswith(b"billow: error: "), done.stderr)
 
-    def test_ctrl_c_ends_it_quietly(self):
+    def test_ctrl_c_ends_it_without_an_error(self):
         self.answer(POST_api_generate=[{"response": "Hel"}, 20.0])
         run = subprocess.Popen([ARGS.billow, "run", "m", "x"], env=dict(os.environ, **self.env), stdin=subprocess.DEVNULL,
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -424,7 +432,7 @@ class Interactive(ClientCase):
         self.assertEqual(term.leave("/bye\r"), 0)
         self.assertEqual([message["content"] for message in self.asked("/api/chat")[1]["messages"]], ["two"])
 
-    def test_an_answer_that_breaks_off_leaves_the_session_open(self):
+    def test_a_broken_answer_leaves_the_session_open(self):
         answers = iter([[{"message": {"content": "Hel"}}, "cut"], [{"message": {"content": "Hel"}}, {"error": "runner died"}],
                         chatted("Hello")])
         self.answer(POST_api_chat=lambda body: next(answers))
@@ -435,21 +443,21 @@ class Interactive(ClientCase):
         self.assertEqual(term.leave("/bye\r"), 0)
         self.assertEqual([message["content"] for message in self.asked("/api/chat")[2]["messages"]], ["three"])
 
-    def test_thinking_is_not_asked_of_a_model_that_cannot(self):
+    def test_does_not_request_thinking_from_a_model_that_cannot_think(self):
         term = self.terminal()
         term.ask("/set think", 'warning: model "m" does not support thinking output')
         term.ask("hi", "Hello")
         self.assertEqual(term.leave("/bye\r"), 0)
         self.assertNotIn("think", self.asked("/api/chat")[0])
 
-    def test_a_session_warns_of_a_model_without_a_chat_template(self):
+    def test_a_session_warns_if_the_model_has_no_chat_template(self):
         self.answer(POST_api_show=SHOWN | {"template": "{{ .Prompt }}"})
         term = self.terminal()
         term.wait_for('warning: model "m" has no chat template')
         term.ask("hi", "Hello")
         self.assertEqual(term.leave("/bye\r"), 0)
 
-    def test_thinking_is_grey_and_messages_of_the_model_come_first(self):
+    def test_thinking_is_grey_and_initial_messages_come_first(self):
         self.answer(POST_api_show=SHOWN | {"capabilities": ["completion", "thinking"],
                                            "messages": [{"role": "user", "content": "Q"}, {"role": "assistant", "content": "A"}]},
                     POST_api_chat=[{"message": {"content": "", "thinking": "Hm"}}] + chatted("Yes"))

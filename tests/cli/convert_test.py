@@ -1,4 +1,4 @@
-"""billow convert: what it makes of a folder of safetensors, what it refuses, and what the new file does."""
+"""billow convert: conversion of a folder of safetensors, errors, and use of the new file."""
 import json
 import struct
 
@@ -10,14 +10,14 @@ WIDTH, HEADS, KV_HEADS, HEAD, FEED, LAYERS, TOKENS = 64, 4, 2, 16, 96, 2, 260
 
 
 def byte_letters():
-    """The letters that stand for the bytes 0 to 255 in byte-level BPE, in the order of the bytes."""
+    """The characters for the bytes 0 to 255 in byte-level BPE, in the order of the bytes."""
     plain = [*range(33, 127), *range(161, 173), *range(174, 256)]
     others = [byte for byte in range(256) if byte not in plain]
     return [chr(byte) if byte in plain else chr(256 + others.index(byte)) for byte in range(256)]
 
 
 def write_checkpoint(folder, dtype="F32"):
-    """A LlamaForCausalLM with random weights."""
+    """Writes a LlamaForCausalLM with random weights. Returns its tensors."""
     chance = numpy.random.default_rng(3)
     tensors = {"model.embed_tokens.weight": chance.normal(0, 1, (TOKENS, WIDTH)), "model.norm.weight": numpy.ones(WIDTH)}
     for i in range(LAYERS):
@@ -60,7 +60,7 @@ class Convert(ProgramTest):
         self.out.unlink(missing_ok=True)
         self.assertEqual([path.name for path in self.dir.iterdir() if ".partial-" in path.name], [])
 
-    def test_the_file_runs_and_cuts_texts_into_the_right_tokens(self):
+    def test_the_file_runs_and_tokenizes_correctly(self):
         made = json.loads(self.ok("convert", "--json", "--outtype", "f32", self.source, self.out))
         self.assertEqual(made["bytes"], self.out.stat().st_size)
         shown = json.loads(self.ok("inspect", "--json", self.out))
@@ -69,7 +69,7 @@ class Convert(ProgramTest):
         text = self.ok("generate", "--model", self.out, "--prompt", "a", "--max-tokens", "4", "--temperature", "0")
         self.assertTrue(text)
 
-    def test_types_that_come_by_way_of_quantize_give_the_same_file_as_at_once(self):
+    def test_quantize_after_convert_gives_the_same_types(self):
         self.ok("convert", "--outtype", "F32", self.source, self.out)
         again = self.dir / "again.gguf"
         self.ok("quantize", self.out, again, "F16")
@@ -78,11 +78,11 @@ class Convert(ProgramTest):
                          {t["name"]: t["type"] for t in json.loads(self.ok("inspect", "--json", self.out))["tensors"]})
         again.unlink()
 
-    def test_what_cannot_be_converted_is_refused_in_one_line(self):
+    def test_errors_have_one_line(self):
         self.refused("convert", self.dir / "none", self.out, names=["there is no such folder"])
         self.refused("convert", "--outtype", "Q4_K_M", self.source, self.out, names=["Q4_K_M", "billow quantize"])
         (self.source / "tokenizer.json").unlink()
-        self.refused("convert", self.source, self.out, names=["no vocabulary is there", "tokenizer.json"])
+        self.refused("convert", self.source, self.out, names=["there is no vocabulary", "tokenizer.json"])
         write_checkpoint(self.source, "I32")
         self.refused("convert", self.source, self.out, names=["I32", "cannot be converted"])
         self.assertFalse(self.out.exists())

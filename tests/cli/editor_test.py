@@ -1,4 +1,4 @@
-"""The line editor of billow run under a terminal: pastes, resizes, stops and signals at any moment."""
+"""The line editor of billow run on a terminal: pastes, resizes, stops and signals at any time."""
 import os
 import random
 import signal
@@ -39,7 +39,7 @@ class EditorCase(ClientCase):
 
 
 class Editor(EditorCase):
-    def test_within_a_paste_nothing_is_a_command(self):
+    def test_a_paste_contains_no_commands(self):
         pasted = 'def f():\n\t"""Says\n"""\n/bye\n\x03\x04\x1a ' + BEGIN + "\x1b[A\x15 \x7f\nend"
         job = self.job()
         job.wait_for("help)")
@@ -58,7 +58,7 @@ class Editor(EditorCase):
         self.assertEqual(self.messages(), [pasted, "/bye", '"""', "two\nlines\n", "after"])
         self.assertEqual(self.history(), [pasted, '"""/bye"""', '"""""""""', "two\nlines\n", "after"])
         job.wait_for(">>> ")
-        job.send("\x10\x10\x10\x10\x10\r")  # what is recalled is sent as it was
+        job.send("\x10\x10\x10\x10\x10\r")  # a recalled entry is sent unchanged
         job.wait_for("Hello")
         self.assertEqual(self.messages()[-1], pasted)
         job.wait_for(">>> ")
@@ -66,7 +66,7 @@ class Editor(EditorCase):
         self.assertEqual(job.wait(), 0)
         self.assertTrue(job.has_own_modes())
 
-    def test_three_quotes_by_hand_begin_and_end_a_message(self):
+    def test_typed_triple_quotes_begin_and_end_a_message(self):
         job = self.job()
         job.wait_for("help)")
         job.send('"""one\r')
@@ -80,7 +80,7 @@ class Editor(EditorCase):
         job.wait_for("never")
         job.send("\r")
         job.wait_for("... ")
-        job.send("\x03")  # leaves the message of several lines
+        job.send("\x03")  # cancels the message of several lines
         job.wait_for(">>> ")
         job.send("/frob\r")
         job.wait_for("Unknown command '/frob'")
@@ -99,7 +99,7 @@ class Editor(EditorCase):
         job.wait_for("Hello")
         self.assertEqual(self.messages(), [text + " and"])
 
-    def test_what_comes_during_an_answer_waits_for_the_editor(self):
+    def test_input_during_an_answer_waits_for_the_editor(self):
         answers = iter([[{"message": {"content": "Wait"}}, 1.0] + chatted("ed"), chatted("Hello"), chatted("Hello")])
         self.answer(POST_api_chat=lambda body: next(answers))
         job = self.job()
@@ -112,14 +112,14 @@ class Editor(EditorCase):
         job.wait_for("Hello")
         self.assertEqual(self.messages(), ["go", text, "typed ahead"])
 
-    def test_ctrl_c_gets_out_of_a_paste_that_has_no_end(self):
+    def test_ctrl_c_ends_an_unfinished_paste(self):
         job = self.job()
         job.wait_for("help)")
         job.send(BEGIN + "lost")
         job.wait_for("lost")
         at = len(job.shown)
         while b">>> " not in job.shown[at:]:
-            time.sleep(1.1)  # only a Ctrl-C after a pause was typed
+            time.sleep(1.1)  # only a Ctrl-C after a pause counts as typed
             job.send("\x03")
             job.turn("prompt")
         job.send("found\r")
@@ -137,7 +137,7 @@ class Editor(EditorCase):
         job.wait_for("Hello")
         self.assertEqual(self.messages(), ["kept"])
 
-    def test_a_stop_gives_the_terminal_back(self):
+    def test_a_stop_restores_the_terminal(self):
         job = self.job()
         job.wait_for("help)")
         job.send("half")
@@ -147,7 +147,7 @@ class Editor(EditorCase):
             job.until(lambda: job.state() == "T", "stop")
             self.assertTrue(job.has_own_modes())
             job.go_on()
-            job.wait_for("half")  # is shown again
+            job.wait_for("half")  # the text is shown again
         job.stop(signal.SIGSTOP)
         job.go_on()
         job.wait_for("half")
@@ -155,7 +155,7 @@ class Editor(EditorCase):
         job.wait_for("Hello")
         self.assertEqual(self.messages(), ["half done"])
 
-    def test_whatever_ends_it_the_terminal_has_its_own_modes(self):
+    def test_every_end_restores_the_terminal(self):
         self.answer(POST_api_chat=lambda body: [{"message": {"content": "Wait"}}, 30.0])
         for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
             for in_answer in (False, True):
@@ -169,7 +169,7 @@ class Editor(EditorCase):
                         job.send("go\r")
                         job.wait_for("Wait")
                     job.kill(number)
-                    if number == signal.SIGINT:  # the first one ends the answer
+                    if number == signal.SIGINT:  # the first signal ends the answer
                         job.wait_for(">>> ")
                         job.send("/bye\r")
                         self.assertEqual(job.wait(), 0)
@@ -179,11 +179,11 @@ class Editor(EditorCase):
 
 
 class Model:
-    """What the editor and the session should hold. A text is a list of (character, pasted)."""
+    """The expected state of the editor and the session. A text is a list of (character, pasted)."""
 
     def __init__(self):
         self.text, self.cursor, self.killed, self.draft = [], 0, [], []
-        self.block = None  # the lines so far of a message between three quotes
+        self.block = None  # lines so far of a message between three quotes
         self.messages, self.history, self.recalled = [], [], 0
 
     def insert(self, text):
@@ -214,14 +214,14 @@ class Model:
             self.history = (self.history + [entry])[-100:]
 
     def words(self, step):
-        """Where the word begins or ends that lies next in that direction."""
+        """The position where the next word in this direction begins or ends."""
         at = self.cursor
-        def beside():
+        def is_blank_next():
             place = at - (step < 0)
             return self.text[place][0] in " \t\n" if 0 <= place < len(self.text) else None
-        while beside() is True:
+        while is_blank_next() is True:
             at += step
-        while beside() is False:
+        while is_blank_next() is False:
             at += step
         return at
 
@@ -245,7 +245,7 @@ class Model:
             typed_close = typed_close and len(text) >= 3
         elif self.block is None:
             if typed_slash:
-                self.remember(text)  # the commands here do nothing
+                self.remember(text)  # these commands do nothing
             else:
                 self.ask(text)
             return self.begin()
@@ -269,14 +269,14 @@ PASTED = WORDS + ["\n", "\r", "\r\n", "\t", "\x03", "\x04", "\x1a", "\x7f", "\x1
 
 
 class RandomUse(EditorCase):
-    """A user who does anything, beside a model of what the editor should hold and send."""
+    """Random actions of a user, compared with a model of the editor."""
 
     def write(self, job, data, dice):
-        """In pieces cut anywhere, with something going on between them."""
+        """Sends the data in pieces of random size, with random disturbances between them."""
         data = data.encode()
         while data:
             n = dice.choice([1, 2, 3, 7, 50, 4000])
-            n += data[:n] == b"\x03"  # alone, after a pause, it would be a key
+            n += data[:n] == b"\x03"  # a single Ctrl-C after a pause would be a key
             job.send(data[:n])
             data = data[n:]
             if dice.random() < 0.05:
@@ -289,13 +289,13 @@ class RandomUse(EditorCase):
             job.kill(dice.choice([signal.SIGWINCH, signal.SIGCONT]))
 
     def stop(self, job, dice):
-        """All that was sent must have been read: the rest would go to the shell, which is what a stop is for."""
+        """Stops and continues the program. All sent input must have been read, because the rest would go to the shell."""
         job.stop(dice.choice([signal.SIGTSTP, signal.SIGSTOP]))
         job.resize(dice.randrange(15, 120), dice.randrange(3, 40))
         job.go_on()
 
     def mark(self):
-        """A character that nothing else sends: when the terminal shows it, the editor has obeyed all before it."""
+        """A unique character. When the terminal shows it, the editor has handled all input before it."""
         self.n_marks += 1
         return chr(0xE000 + self.n_marks)
 
@@ -306,7 +306,7 @@ class RandomUse(EditorCase):
         job.wait_for(mark)
 
     def step(self, job, model, dice):
-        """One action of the user: keys and what they should do."""
+        """Does one random action of the user, in the program and in the model."""
         choice = dice.random()
         if choice < 0.3:
             word = dice.choice(WORDS) + dice.choice(["", " "])
@@ -371,7 +371,7 @@ class RandomUse(EditorCase):
             job.wait_for("help)")
             for _ in range(60):
                 self.step(job, model, dice)
-            self.settle(job, model)  # during an answer, Ctrl-C would be for the answer
+            self.settle(job, model)  # during an answer, Ctrl-C would end the answer
             job.send("\x03/bye\r")
             self.assertEqual(job.wait(), 0)
             self.assertTrue(job.has_own_modes())
@@ -381,7 +381,7 @@ class RandomUse(EditorCase):
         model.remember("/bye")
         self.assertEqual(self.history(), model.history)
 
-    def test_it_holds_and_sends_what_the_model_does(self):
+    def test_random_use_matches_the_model(self):
         end, seed = time.monotonic() + SECONDS, FIRST_SEED
         while seed < FIRST_SEED + 2 or time.monotonic() < end:
             with self.subTest(seed=seed):

@@ -1,4 +1,4 @@
-"""billow embed and fingerprint, with a server that only pretends: what they ask, write and return."""
+"""billow embed and fingerprint, with a fake server: their requests, output and exit status."""
 import base64
 import hashlib
 import json
@@ -16,7 +16,7 @@ SHOWN = {"modelfile": f"# made\nFROM /models/blobs/sha256-{DIGEST}\nTEMPLATE x"}
 
 
 def vector(text):
-    """Of two values: its length, and the number in it."""
+    """The vector of a text has two values: the length of the text, and the number in it."""
     digits = "".join(c for c in text if c.isdigit())
     return [float(len(text)), float(digits or 0)]
 
@@ -36,7 +36,7 @@ def read_npy(path):
     raw = path.read_bytes()
     assert raw[:8] == b"\x93NUMPY\x01\x00", raw[:8]
     (n_header,) = struct.unpack("<H", raw[8:10])
-    header = eval(raw[10:10 + n_header], {"__builtins__": {}})  # a dictionary of literals
+    header = eval(raw[10:10 + n_header], {"__builtins__": {}})  # a dict of literals
     assert header["descr"] == "<f4" and header["fortran_order"] is False
     rows, size = header["shape"]
     values = struct.unpack(f"<{rows * size}f", raw[10 + n_header:])
@@ -61,11 +61,11 @@ class EmbedTest(ClientCase):
         self.assertEqual(done.returncode, status, done.stderr.decode())
         return done
 
-    def said(self, *args, status, **kwargs):
-        """The one line on standard error."""
+    def error(self, *args, status, **kwargs):
+        """Runs the command and returns its one line on standard error."""
         message = self.embed(*args, status=status, **kwargs).stderr.decode()
         self.assertEqual(message.count("\n"), 1, message)
-        self.assertTrue(message.startswith("Error: "), message)
+        self.assertTrue(message.startswith("billow: error: "), message)
         return message
 
     def rows(self, text):
@@ -76,13 +76,13 @@ class EmbedTest(ClientCase):
 
 
 class Outputs(EmbedTest):
-    def test_arguments_become_lines_of_json(self):
+    def test_arguments_give_json_lines(self):
         self.assertEqual(self.rows(self.embed("a1", "bc 22").stdout), [
             {"index": 0, "embedding": vector("a1")}, {"index": 1, "embedding": vector("bc 22")}])
         self.assertEqual(self.requests(), [
             {"model": "m", "encoding_format": "base64", "partial": True, "input": ["a1", "bc 22"]}])
 
-    def test_lines_of_standard_input_do_too(self):
+    def test_lines_of_standard_input_give_json_lines(self):
         out = self.embed("--batch", 2, stdin=b"one 1\n\nthree 3\n").stdout
         self.assertEqual([row["embedding"] for row in self.rows(out)],
                          [vector("one 1"), vector(""), vector("three 3")])
@@ -93,7 +93,7 @@ class Outputs(EmbedTest):
         self.assertEqual(body, {"model": "m", "encoding_format": "base64", "partial": True, "input": ["query: a"],
                                 "dimensions": 2, "normalize": False, "pooling": "cls", "truncate": False})
 
-    def test_only_work_from_a_file_waits_for_that_of_others(self):
+    def test_only_texts_from_a_file_have_bulk_priority(self):
         self.embed("a")
         self.assertNotIn("X-Billow-Priority", self.server.heads[-1])
         self.embed("--in", self.lines(6), "--batch", 2)
@@ -107,7 +107,7 @@ class Outputs(EmbedTest):
         self.assertEqual(read_npy(out), [vector(f"text {i}") for i in range(100)])
         self.assertEqual(sorted(p.name for p in self.dir.iterdir()), ["in.txt", "v.npy"])
 
-    def test_csv_and_jsonl_name_their_texts(self):
+    def test_reads_texts_from_csv_and_jsonl(self):
         csv = self.file("in.csv", 'id,body\n1,"a, 1"\n2,"b\n""2"""\n')
         rows = self.rows(self.embed("--in", csv, "--column", "body").stdout)
         self.assertEqual([row["embedding"] for row in rows], [vector("a, 1"), vector('b\n"2"')])
@@ -124,45 +124,45 @@ class Outputs(EmbedTest):
             self.assertEqual([row["embedding"] for row in out], [vector(f"text {i}") for i in expected])
 
     def test_order_is_kept_with_several_requests_in_flight(self):
-        lock, at_once, most = threading.Lock(), [0], [0]
+        lock, n_active, max_active = threading.Lock(), [0], [0]
         two = threading.Barrier(2)  # the first two requests wait for each other
 
         def slow(body):
             with lock:
-                at_once[0] += 1
-                most[0] = max(most[0], at_once[0])
+                n_active[0] += 1
+                max_active[0] = max(max_active[0], n_active[0])
             number = int(body["input"][0].split()[1])
             if number < 2:
                 two.wait(60)
-            time.sleep(0.15 if number % 3 == 0 else 0.01)  # later ones overtake
+            time.sleep(0.15 if number % 3 == 0 else 0.01)  # later requests overtake
             with lock:
-                at_once[0] -= 1
+                n_active[0] -= 1
             return embedded(body)
 
         self.server.answers["POST /v1/embeddings"] = slow
         out = self.rows(self.embed("--in", self.lines(24), "--batch", 1, "--jobs", 4).stdout)
         self.assertEqual([row["index"] for row in out], list(range(24)))
         self.assertEqual([row["embedding"] for row in out], [vector(f"text {i}") for i in range(24)])
-        self.assertGreater(most[0], 1)
-        self.assertLessEqual(most[0], 4)
+        self.assertGreater(max_active[0], 1)
+        self.assertLessEqual(max_active[0], 4)
 
-    def test_nothing_becomes_an_empty_file(self):
+    def test_an_empty_input_gives_an_empty_file(self):
         out = self.dir / "v.npy"
         self.embed("--in", self.file("in.txt", ""), "--out", out)
         self.assertEqual(read_npy(out), [])
 
 
 class Interruptions(EmbedTest):
-    """Row 50 is held back until it is let go. Work goes on up to row 69: twice as many requests as jobs may be on their way."""
+    """The response for row 50 is blocked until release. Work continues up to row 69: twice as many batches as jobs can be in flight."""
 
     def begin(self, out, *args):
-        self.let_go = threading.Event()
-        self.addCleanup(self.let_go.set)
+        self.release = threading.Event()
+        self.addCleanup(self.release.set)
         last_asked = threading.Event()
 
         def held(body):
             if "text 50" in body["input"]:
-                self.let_go.wait(60)
+                self.release.wait(60)
             if "text 65" in body["input"]:
                 last_asked.set()
             return embedded(body)
@@ -176,28 +176,28 @@ class Interruptions(EmbedTest):
         self.addCleanup(process.stdout.close)
         self.addCleanup(process.stderr.close)
         self.addCleanup(process.kill)
-        self.assertTrue(last_asked.wait(60))  # so row 49 was taken
+        self.assertTrue(last_asked.wait(60))  # so row 49 has been written
         return process
 
     def finish(self, out, n=100):
         self.server.answers["POST /v1/embeddings"] = embedded
-        self.let_go.set()
+        self.release.set()
         self.server.asked.clear()
         done = self.embed("--in", self.path, "--out", out, "--batch", 5)
         self.assertEqual(read_npy(out), [vector(f"text {i}") for i in range(n)])
         self.assertEqual([p.name for p in self.dir.glob("v.npy.*")], [])
         return sum(len(body["input"]) for body in self.requests()), done.stderr.decode()
 
-    def test_after_ctrl_c_the_work_goes_on_where_it_was(self):
+    def test_resumes_after_ctrl_c(self):
         self.path, out = self.lines(100), self.dir / "v.npy"
         process = self.begin(out)
         process.send_signal(signal.SIGINT)
         self.assertEqual(process.wait(30), 130, process.stderr.read())
         self.assertFalse(out.exists())
-        n_asked, said = self.finish(out)
-        self.assertEqual((n_asked, said), (50, "going on behind 50 rows\n"))
+        n_asked, message = self.finish(out)
+        self.assertEqual((n_asked, message), (50, "continuing after 50 rows\n"))
 
-    def test_after_a_kill_it_does_too(self):
+    def test_resumes_after_a_kill(self):
         self.path, out = self.lines(100), self.dir / "v.npy"
         process = self.begin(out)
         process.kill()
@@ -206,49 +206,49 @@ class Interruptions(EmbedTest):
         n_asked, _ = self.finish(out)  # from the last state on the disk, at most a second old
         self.assertIn(n_asked, range(50, 101))
 
-    def test_two_do_not_write_one_file(self):
+    def test_two_processes_do_not_write_one_file(self):
         self.path, out = self.lines(100), self.dir / "v.npy"
         self.begin(out)
-        self.assertIn("another process is writing it", self.said("--in", self.path, "--out", out, status=75))
+        self.assertIn("another process is writing it", self.error("--in", self.path, "--out", out, status=75))
 
-    def test_other_work_begins_anew(self):
+    def test_another_job_starts_over(self):
         self.path, out = self.lines(100), self.dir / "v.npy"
         process = self.begin(out)
         process.send_signal(signal.SIGINT)
         process.wait(30)
         self.lines(99)  # the same file with other content
-        n_asked, said = self.finish(out, 99)
-        self.assertEqual((n_asked, said), (99, f"{out}.part is of other work; beginning anew\n"))
+        n_asked, message = self.finish(out, 99)
+        self.assertEqual((n_asked, message), (99, f"{out}.part belongs to another job; starting over\n"))
 
 
 class Failures(EmbedTest):
-    def test_a_text_at_fault_is_named(self):
+    def test_names_the_row_of_an_invalid_text(self):
         path, out = self.file("in.txt", "a 0\nb 1\nc bad\nd 3\n"), self.dir / "v.npy"
-        self.assertEqual(self.said("--in", path, "--out", out, "--batch", 1, "--jobs", 1, status=65),
-                         f"Error: {path}: row 2: the input has no tokens\n")
+        self.assertEqual(self.error("--in", path, "--out", out, "--batch", 1, "--jobs", 1, status=65),
+                         f"billow: error: {path}: row 2: the input has no tokens\n")
         self.assertFalse(out.exists())
         self.assertIn("row 1: it has no text \"text\"",
-                      self.said("--in", self.file("in.jsonl", '{"text":"a"}\n{}\n'), status=65))
-        self.assertIn("it has 4 rows", self.said("--in", path, "--rows", "0:9", status=65))
-        self.assertIn("nowhere.txt", self.said("--in", self.dir / "nowhere.txt", status=65))
+                      self.error("--in", self.file("in.jsonl", '{"text":"a"}\n{}\n'), status=65))
+        self.assertIn("it has 4 rows", self.error("--in", path, "--rows", "0:9", status=65))
+        self.assertIn("nowhere.txt", self.error("--in", self.dir / "nowhere.txt", status=65))
         self.server.answers["POST /v1/embeddings"] = (413, {"error": {"message": "too large"}})
-        self.assertIn("rows 0 to 3: too large", self.said("--in", path, "--rows", ":4", status=65))
+        self.assertIn("rows 0 to 3: too large", self.error("--in", path, "--rows", ":4", status=65))
 
-    def test_a_host_at_fault_is_to_be_tried_again(self):
+    def test_errors_of_the_host_are_temporary(self):
         path, out = self.lines(3), self.dir / "v.npy"
         self.server.answers["POST /v1/embeddings"] = (503, {"error": {"message": "server busy"}})
         self.assertIn("503 Service Unavailable: server busy",
-                      self.said("--in", path, "--out", out, "--timeout", 0, status=75))
+                      self.error("--in", path, "--out", out, "--timeout", 0, status=75))
         self.server.answers["POST /v1/embeddings"] = (500, {"error": {"message": "crashed"}})
-        self.said("--in", path, "--out", out, status=75)
+        self.error("--in", path, "--out", out, status=75)
         self.server.answers["POST /v1/embeddings"] = (200, b"no json")
-        self.said("--in", path, "--out", out, status=75)
+        self.error("--in", path, "--out", out, status=75)
         self.env["OLLAMA_HOST"] = "127.0.0.1:1"
-        self.said("--in", path, "--out", out, status=75)
-        self.said("a text", status=75)
+        self.error("--in", path, "--out", out, status=75)
+        self.error("a text", status=75)
         self.assertFalse(out.exists())
 
-    def test_a_busy_host_is_asked_again_for_a_while(self):
+    def test_retries_while_the_host_is_busy(self):
         answers = [(503, {"error": {"message": "busy"}})] * 2
 
         def busy(body):
@@ -258,16 +258,16 @@ class Failures(EmbedTest):
         self.assertEqual(len(self.rows(self.embed("a", "--timeout", 20).stdout)), 1)
         self.assertEqual(len(self.requests()), 3)
 
-    def test_a_model_that_is_not_there_is_no_matter_of_time(self):
+    def test_a_missing_model_is_not_temporary(self):
         self.server.answers["POST /v1/embeddings"] = (404, {"error": {"message": 'model "m" not found'}})
-        self.assertEqual(self.said("a", status=1), 'Error: model "m" not found\n')
+        self.assertEqual(self.error("a", status=1), 'billow: error: model "m" not found\n')
 
-    def test_arguments_are_checked_before_anything_is_asked(self):
-        for args, words in ((["--in", "x", "text"], "not both"), (["--rows", "1:2"], "--rows goes with --in"),
-                            (["--in", "x", "--rows", "5:2"], "--rows is A:B"), (["--in", "x", "--rows", "5"], "A:B"),
+    def test_checks_arguments_before_the_first_request(self):
+        for args, words in ((["--in", "x", "text"], "not both"), (["--rows", "1:2"], "--rows needs --in"),
+                            (["--in", "x", "--rows", "5:2"], "--rows must be A:B"), (["--in", "x", "--rows", "5"], "A:B"),
                             (["--truncate", "up", "a"], "none, left or right"), (["--jobs", "0", "a"], "at least 1"),
-                            (["a", "--out", "v.parquet"], "Parquet is not written")):
-            self.assertIn(words, self.said(*args, status=1))
+                            (["a", "--out", "v.parquet"], "Parquet is not supported")):
+            self.assertIn(words, self.error(*args, status=1))
         self.assertEqual(self.server.asked, [])
 
 
@@ -277,7 +277,7 @@ class Fingerprints(EmbedTest):
         self.assertEqual(done.returncode, 0, done.stderr.decode())
         return done.stdout.decode()
 
-    def test_it_is_the_digest_of_what_the_vectors_depend_on(self):
+    def test_is_the_digest_of_everything_that_the_vectors_depend_on(self):
         canonical = ('{"dimensions":0,"normalize":true,"op":"embed","pooling":"","prefix":"","truncate":"right",'
                      f'"weights":"sha256:{DIGEST}"}}')
         expected = "sha256:" + hashlib.sha256(canonical.encode()).hexdigest() + "\n"
@@ -285,7 +285,7 @@ class Fingerprints(EmbedTest):
         self.assertNotEqual(self.fingerprint("--pooling", "cls"), expected)
         self.assertEqual(json.loads(self.fingerprint("--json"))["of"], json.loads(canonical))
 
-    def test_without_a_digest_there_is_none(self):
+    def test_fails_if_the_server_reports_no_digest(self):
         self.server.answers["POST /api/show"] = {"modelfile": "FROM m"}
         done = billow("fingerprint", "--model", "m", env=self.env)
         self.assertEqual((done.returncode, done.stdout), (1, b""))

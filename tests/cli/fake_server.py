@@ -1,4 +1,4 @@
-"""A server that answers as it is told and keeps what it was asked, for tests of the client commands."""
+"""A fake server for tests of the client commands: returns configured responses and records requests."""
 import http.server
 import json
 import threading
@@ -6,14 +6,14 @@ import time
 
 
 class FakeServer:
-    """`answers` maps "METHOD /path" to what comes back: a (status, body) pair, a list of objects for a stream, a
-    function of the request's body that gives one of these, or any other object as JSON. Floats in a stream are
-    seconds to wait, and "cut" ends the connection there."""
+    """`answers` maps "METHOD /path" to the response: a (status, body) pair, a list of objects for a stream, a
+    function of the request's body that returns one of these, or any other object as JSON. Floats in a stream are
+    seconds to wait, and "cut" closes the connection."""
 
     def __init__(self):
         self.answers = {"HEAD /": (200, b"")}
-        self.asked = []  # (method, path, body) of every request but HEAD /
-        self.heads = []  # the header fields of each of them
+        self.asked = []  # (method, path, body) of every request except HEAD /
+        self.heads = []  # the headers of these requests
         server = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -41,7 +41,7 @@ class FakeServer:
                     if self.command != "HEAD":
                         self.wfile.write(out)
                 except OSError:
-                    self.close_connection = True  # the client has left
+                    self.close_connection = True  # the client has disconnected
 
             def stream(self, objects):
                 self.send_response(200)
@@ -61,7 +61,7 @@ class FakeServer:
                         self.wfile.flush()
                     self.wfile.write(b"0\r\n\r\n")
                 except OSError:
-                    server.asked.append(("GONE", self.path, None))  # the client has left
+                    server.asked.append(("GONE", self.path, None))  # the client has disconnected
 
             do_GET = do_HEAD = do_POST = do_DELETE = answer
 

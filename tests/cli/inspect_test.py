@@ -1,4 +1,4 @@
-"""billow inspect tells what a file needs that Billow lacks, and errors of loading point at it."""
+"""billow inspect reports what a file needs and Billow lacks; errors of loading refer to it."""
 import json
 import re
 import struct
@@ -6,18 +6,18 @@ import struct
 from program import ProgramTest, main
 
 HINT = "`billow inspect FILE` shows all that it needs"
-I8 = 24  # the number of a format that no weights have, a byte each
+I8 = 24  # a tensor type that no weights have; one byte per element
 
 
 def info_offset(data, tensor):
-    """Where the part of a tensor's entry begins that stands behind its name."""
+    """The offset after the name in a tensor's entry."""
     entry = struct.pack("<Q", len(tensor)) + tensor.encode()
     assert data.count(entry) == 1, tensor
     return data.index(entry) + len(entry)
 
 
 def with_format(data, tensor, number):
-    """The same file with another number of a weight format for one tensor, whose bytes may be fewer."""
+    """The file with another weight format number for one tensor. The new format may need fewer bytes."""
     at = info_offset(data, tensor)
     (n_dims,) = struct.unpack_from("<I", data, at)
     at += 4 + 8 * n_dims
@@ -25,14 +25,14 @@ def with_format(data, tensor, number):
 
 
 def renamed(data, old, new):
-    """The same file with a tensor of another name, which is as long."""
+    """The file with a renamed tensor. The names have the same length."""
     assert len(old) == len(new)
     at = info_offset(data, old) - len(old)
     return data[:at] + new.encode() + data[at + len(old):]
 
 
 def with_text(data, key, value):
-    """The same file with another text as the value of a key: (the file, by how many bytes it is longer)."""
+    """The file with another text as the value of a key. Returns (the file, the number of added bytes)."""
     entry = struct.pack("<Q", len(key)) + key.encode() + struct.pack("<I", 8)  # 8: a text
     at = data.index(entry) + len(entry)
     (size,) = struct.unpack_from("<Q", data, at)
@@ -40,7 +40,7 @@ def with_text(data, key, value):
 
 
 def of_architecture(data, name):
-    """The same file of another architecture; its name makes up for the length, so that tensors stay aligned."""
+    """The file with another architecture. general.name changes, too, so that the tensors stay aligned."""
     data, longer = with_text(data, "general.architecture", name.encode())
     data, _ = with_text(data, "general.name", b"." * (len(b"Tiny llama") - longer))
     return data
@@ -60,7 +60,7 @@ class Inspect(ProgramTest):
         return json.loads(self.ok("inspect", "--json", path))["billow"]
 
     def lines(self, path, *args):
-        """{first column: the rest} of what the report says about needs."""
+        """{first column: rest of the line} for the part of the report before the metadata."""
         text = self.ok("inspect", path, *args).decode()
         report = text.split("\nmetadata, ")[0]
         return {first: rest for first, rest in re.findall(r"^  (\S.*?)  +(\S.*)$", report, re.M)}
@@ -79,7 +79,7 @@ class Inspect(ProgramTest):
                 self.assertRegex(text, r"(?m)^  runs +yes$")
                 self.assertNotIn("what Billow lacks", text)
 
-    def test_an_unknown_architecture_is_named_with_what_may_run_it(self):
+    def test_names_an_unknown_architecture_and_a_program_for_it(self):
         path = self.write("new.gguf", of_architecture(self.data, "plume"))
         needs = self.needs(path)
         self.assertEqual((needs["runs"], needs["knows_architecture"], needs["unsupported_formats"]), (False, False, []))
@@ -90,14 +90,14 @@ class Inspect(ProgramTest):
         self.assertIn("llama-server", lines["way"])
         self.refused_to_load(path, "plume")
 
-    def test_parts_of_models_and_models_of_pictures_are_told_apart(self):
+    def test_distinguishes_projectors_and_image_generators(self):
         for name, way in (("clip", "--mmproj"), ("flux", "pictures"), ("wan", "pictures")):
             with self.subTest(name):
                 path = self.write(f"{name}.gguf", of_architecture(self.data, name))
                 self.assertEqual(len(self.needs(path)["ways"]), 1)
                 self.assertIn(way, self.lines(path)["way"])
 
-    def test_unknown_formats_are_listed_tensor_by_tensor(self):
+    def test_lists_the_tensors_of_unknown_formats(self):
         names = [f"blk.{i}.{part}.weight" for i in range(3) for part in ("attn_q", "attn_k", "attn_v", "ffn_up")]
         data = self.data
         for name in names:
@@ -116,7 +116,7 @@ class Inspect(ProgramTest):
             self.assertIn(name, whole)
         self.refused_to_load(path, "I8")
 
-    def test_missing_and_unknown_tensors_are_listed(self):
+    def test_lists_missing_and_unknown_tensors(self):
         data = renamed(self.data, "blk.1.ffn_up.weight", "blk.1.ffn_uq.weight")
         data = renamed(data, "output_norm.weight", "output_morn.weight")
         path = self.write("missing.gguf", data)
@@ -128,7 +128,7 @@ class Inspect(ProgramTest):
         self.assertIn("fetch it again", self.lines(path)["way"])
         self.refused_to_load(path, "is missing")
 
-    def test_tensors_that_a_model_does_not_use_are_listed_though_it_runs(self):
+    def test_lists_unused_tensors_of_a_model_that_runs(self):
         data = renamed((self.dir / "llama-llama3.gguf").read_bytes(), "rope_freqs.weight", "rope_freks.weight")
         path = self.write("unused.gguf", data)
         needs = self.needs(path)
@@ -136,7 +136,7 @@ class Inspect(ProgramTest):
         self.assertEqual(self.lines(path)["not used"], "1 tensor: rope_freks.weight")
         self.assertEqual(self.lines(path)["runs"], "yes")
 
-    def test_a_vocabulary_that_is_unknown_is_told(self):
+    def test_reports_an_unknown_vocabulary(self):
         old, new = b"tokenizer.ggml.model", b"tokenizer.ggml.nodel"
         self.assertEqual(self.data.count(old), 1)
         path = self.write("vocabulary.gguf", self.data.replace(old, new))

@@ -1,4 +1,4 @@
-"""billow logits: the summary, JSON and arrays agree; nothing half-written stays; bad input gets one line."""
+"""billow logits: text, JSON and arrays agree; incomplete files are removed; invalid input gives one line."""
 import ast
 import json
 import os
@@ -14,7 +14,7 @@ TOKENS = "1,5,9,17,33,21,8"
 
 
 def array(data):
-    """(rows, columns, the values row by row) of a .npy file, read by the format's description."""
+    """(rows, columns, values row by row) of a .npy file, parsed according to the format's specification."""
     assert data[:8] == b"\x93NUMPY\x01\x00", data[:8]
     (length,) = struct.unpack_from("<H", data, 8)
     header = ast.literal_eval(data[10:10 + length].decode())
@@ -45,7 +45,7 @@ class Logits(ProgramTest):
             for top in row["top"]:
                 self.assertAlmostEqual(top["logit"], values[position][top["token"]], places=5)
 
-    def test_exact_changes_nothing_where_weights_are_floats(self):
+    def test_exact_changes_nothing_if_weights_are_floats(self):
         # tests/families compares quantised weights with the floats that the gguf package makes of them.
         self.assertEqual(self.run_logits("--tokens", TOKENS, "--exact", "--out", "-"), self.run_logits("--tokens", TOKENS, "--out", "-"))
 
@@ -60,7 +60,7 @@ class Logits(ProgramTest):
                 self.assertIn(f" {top['token']} \"", line)
                 self.assertIn(f"{top['logit']:.4f}", line)
 
-    def test_text_is_what_tokenize_makes_of_it(self):
+    def test_text_gives_the_tokens_of_tokenize(self):
         text = "hello <|im_start|> there"
         ids = self.ok("tokenize", "--model", self.model, stdin=text.encode()).decode().strip()
         self.assertIn("1", ids.split())  # the control token
@@ -88,17 +88,17 @@ class Logits(ProgramTest):
                 self.assertEqual(len(values[1]), columns)
                 self.assertGreater(len(set(values[1])), columns // 2)
 
-    def test_a_file_gets_what_standard_output_gets(self):
+    def test_a_file_has_the_same_bytes_as_standard_output(self):
         path = self.dir / "logits.npy"
         path.write_bytes(b"old")
-        said = self.run_logits("--tokens", TOKENS, "--out", path).decode()
-        self.assertRegex(said, rf"^{path}: 7 positions x \d+ logits\n$")
+        message = self.run_logits("--tokens", TOKENS, "--out", path).decode()
+        self.assertRegex(message, rf"^{path}: 7 positions x \d+ logits\n$")
         self.assertEqual(path.read_bytes(), self.run_logits("--tokens", TOKENS, "--out", "-"))
         report = json.loads(self.run_logits("--tokens", TOKENS, "--out", path, "--json"))
         self.assertEqual((report["file"], report["n_tokens"]), (str(path), 7))
         self.assertEqual(",".join(map(str, report["tokens"])), TOKENS)
 
-    def test_what_fails_leaves_the_old_file_and_nothing_else(self):
+    def test_a_failure_keeps_only_the_old_file(self):
         folder = self.dir / "kept"
         folder.mkdir()
         path = folder / "logits.npy"
@@ -109,7 +109,7 @@ class Logits(ProgramTest):
         self.assertEqual(os.listdir(folder), ["logits.npy"])
         self.assertEqual(path.read_bytes(), b"old")
 
-    def test_ctrl_c_leaves_nothing_half_written(self):
+    def test_ctrl_c_leaves_no_incomplete_file(self):
         folder = self.dir / "interrupted"
         folder.mkdir()
         command = [ARGS.billow, "logits", "--model", self.model, "--tokens", "3 " * 2000, "--batch", 1, "--out", folder / "out.npy"]
@@ -122,7 +122,7 @@ class Logits(ProgramTest):
         self.assertEqual(out, b"")
         self.assertEqual(os.listdir(folder), [])
 
-    def test_bad_input_gets_one_line(self):
+    def test_invalid_input_gives_one_line(self):
         self.refused_logits("--tokens", "", names=["--tokens", "at least one"])
         self.refused_logits("--tokens", "1,x", names=["'x'", "token id"])
         self.refused_logits("--tokens", "1,99999999", names=["99999999", "0 to"])
@@ -130,14 +130,14 @@ class Logits(ProgramTest):
         self.refused_logits("--tokens", 1, "--out", "/dev/null", names=["/dev/null", "regular file"])
         self.refused_logits("--tokens", 1, "--out", self.dir, names=[self.dir, "directory"])
         self.refused_logits("--tokens", 1, "--out", self.dir / "no" / "folder", names=[self.dir / "no" / "folder", "No such file"])
-        # A tiny model's tokenizer adds no BOS, so that an empty text has no tokens.
+        # The tokenizer of a tiny model adds no BOS, so an empty text has no tokens.
         self.refused_logits("--text", "", names=["--text", "empty"])
         with open("/dev/full", "wb") as full:
             done = subprocess.run([ARGS.billow, "logits", "--model", str(self.model), "--tokens", "1"], stdout=full, stderr=subprocess.PIPE)
         self.assertEqual((done.returncode, done.stderr.count(b"\n")), (1, 1))
         self.assertIn(b"No space left", done.stderr)
 
-    def test_an_array_does_not_go_to_a_terminal(self):
+    def test_refuses_to_write_an_array_to_a_terminal(self):
         leader, follower = pty.openpty()
         done = subprocess.run([ARGS.billow, "logits", "--model", str(self.model), "--tokens", "1", "--out", "-"], stdout=follower,
                               stderr=subprocess.PIPE)

@@ -1,4 +1,4 @@
-"""billow plan against a model of the rules in plain Python, and against what a run takes."""
+"""billow plan, compared with the rules in plain Python and with real runs."""
 import json
 import math
 import os
@@ -8,7 +8,7 @@ from program import ProgramTest, billow, main
 
 
 def course(top, prompt, predict, policy, reserve, batch):
-    """What happens, token by token: transitions, compactions, the end."""
+    """Simulates a run token by token. Returns transitions, compactions, end and generated tokens."""
     ladder = [rung for rung in (512 << i for i in range(30)) if rung < top] + [top]
     rung = next((r for r in ladder if r > prompt), top)
     held, generated, transitions, compactions = prompt, 1, [], []
@@ -38,7 +38,7 @@ class Plan(ProgramTest):
     def plan(self, *args, model=None):
         return json.loads(self.ok("plan", "--model", model or self.model, "--json", *args))
 
-    def test_the_course_is_what_the_rules_say(self):
+    def test_the_course_follows_the_rules(self):
         rules = random.Random(3)
         for i in range(60):
             top = rules.choice([100, 128, 600, 1024, 2048])
@@ -79,21 +79,21 @@ class Plan(ProgramTest):
         self.assertEqual(out["compactions"]["every_generated"], 2048 - 42 - 9 * 64)
         filled = self.plan("--prompt-tokens", 42, "--num-predict", -2)
         self.assertEqual((filled["end"], filled["generated_tokens"]), ("context full", 2048 - 42 + 1))
-        half = self.plan("--prompt-tokens", 1025)  # too long to be kept by a compaction
+        half = self.plan("--prompt-tokens", 1025)  # too long for a compaction
         self.assertEqual((half["end"], half["compactions"]["count"]), ("context full", 0))
         nothing = self.plan("--prompt-tokens", 42, "--num-predict", 0)
         self.assertEqual((nothing["end"], nothing["generated_tokens"], nothing["transitions"]), ("done", 0, []))
 
-    def test_num_ctx_is_disregarded_unless_it_caps(self):
+    def test_num_ctx_is_ignored_unless_it_caps(self):
         plain = self.plan("--prompt-tokens", 42)
         ignored = self.plan("--prompt-tokens", 42, "--num-ctx", 512)
-        self.assertTrue(ignored.pop("num_ctx_disregarded"))
-        self.assertFalse(plain.pop("num_ctx_disregarded"))
+        self.assertTrue(ignored.pop("num_ctx_ignored"))
+        self.assertFalse(plain.pop("num_ctx_ignored"))
         self.assertEqual(ignored, plain)
         capped = self.plan("--prompt-tokens", 42, "--num-ctx", 512, "--num-ctx-policy", "cap")
         self.assertEqual((capped["context"], capped["last_rung"], capped["max_context"]), (512, 512, 512))
         text = billow("plan", "--model", self.model, "--prompt-tokens", 42, "--num-ctx", 512).stdout.decode()
-        self.assertIn("512 is disregarded", text)
+        self.assertIn("512 is ignored", text)
 
     def test_other_rungs(self):
         out = self.plan("--prompt-tokens", 90, "--num-predict", 500, "--context-sizes", "100,300,900,5000")
@@ -117,15 +117,15 @@ class Plan(ProgramTest):
         self.assertGreater(self.plan("--prompt-tokens", 42, model=self.gemma)["memory"]["kv_bytes_per_token_in_windows"], 0)
 
     def test_the_budget(self):
-        most = self.plan("--prompt-tokens", 42)["memory"]["total_bytes_max"]
-        self.assertTrue(self.plan("--prompt-tokens", 42, "--memory", most)["memory"]["fits"])
-        self.assertFalse(self.plan("--prompt-tokens", 42, "--memory", most - 1)["memory"]["fits"])
+        max_bytes = self.plan("--prompt-tokens", 42)["memory"]["total_bytes_max"]
+        self.assertTrue(self.plan("--prompt-tokens", 42, "--memory", max_bytes)["memory"]["fits"])
+        self.assertFalse(self.plan("--prompt-tokens", 42, "--memory", max_bytes - 1)["memory"]["fits"])
         memory = self.plan("--prompt-tokens", 42)["memory"]
         self.assertAlmostEqual(memory["budget_bytes"], 0.8 * memory["usable_bytes"], delta=4096)
-        done = billow("plan", "--model", self.model, "--prompt-tokens", 42, "--memory", most - (1 << 20))
+        done = billow("plan", "--model", self.model, "--prompt-tokens", 42, "--memory", max_bytes - (1 << 20))
         self.assertIn("1.0 MiB too little", done.stdout.decode())
 
-    def test_a_run_takes_what_was_planned(self):
+    def test_a_run_takes_the_planned_memory(self):
         for model in (self.model, self.gemma):
             done = billow("generate", "--model", model, "--raw", "--json", "--ignore-eos", "--prompt", "word " * 120,
                           "--num-predict", 700)
@@ -135,11 +135,11 @@ class Plan(ProgramTest):
             self.assertEqual(plan["generated_tokens"], run["eval_count"])
             self.assertEqual(plan["memory"]["packed_bytes"], run["memory"]["packed_bytes"])
             self.assertEqual(plan["memory"]["packed_bytes"] + plan["memory"]["mapped_bytes"], run["memory"]["weights_bytes"])
-            self.assertLessEqual(run["memory"]["kv_most_bytes"], plan["memory"]["rungs"][-1]["kv_bytes"])
-            self.assertGreater(run["memory"]["kv_most_bytes"], plan["memory"]["rungs"][0]["kv_bytes"] // 2)
+            self.assertLessEqual(run["memory"]["kv_max_bytes"], plan["memory"]["rungs"][-1]["kv_bytes"])
+            self.assertGreater(run["memory"]["kv_max_bytes"], plan["memory"]["rungs"][0]["kv_bytes"] // 2)
             self.assertLessEqual(run["memory"]["scratch_bytes"], plan["memory"]["scratch_bytes_max"])
 
-    def test_impossible_values_are_named(self):
+    def test_errors_name_invalid_values(self):
         plan = ["plan", "--model", self.model]
         self.refused(*plan, "--prompt-tokens", 0, names=["--prompt-tokens", 0])
         self.refused(*plan, "--prompt-tokens", -5, names=["--prompt-tokens", -5])

@@ -1,4 +1,4 @@
-"""What tests of the program share: running it as a user would, and what its errors must be like."""
+"""Shared by tests of the program: runs it like a user, and checks the form of its errors."""
 import argparse
 import os
 import pathlib
@@ -33,7 +33,7 @@ class ProgramTest(unittest.TestCase):
         return done.stdout
 
     def refused(self, *args, names, status=1, **kwargs):
-        """One line on standard error that names what is wrong, nothing on standard output."""
+        """Expects one line on standard error that contains `names`, and nothing on standard output."""
         done = billow(*args, **kwargs)
         message = done.stderr.decode()
         self.assertEqual(done.returncode, status, message)

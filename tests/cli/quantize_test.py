@@ -1,4 +1,4 @@
-"""billow quantize and billow imatrix: what they write, what they refuse, and what is left when they are stopped."""
+"""billow quantize and billow imatrix: output, errors, and cleanup after a signal."""
 import json
 import signal
 import subprocess
@@ -10,7 +10,7 @@ import unittest
 from program import ARGS, ProgramTest, billow, main
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "quantize"))
-import mixture_models  # noqa: E402: of the folder beside this one
+import mixture_models  # noqa: E402: in the folder tests/quantize
 import peer  # noqa: E402
 
 LLAMA = peer.find("llama-quantize")
@@ -32,7 +32,7 @@ class Quantize(ProgramTest):
         tensors = json.loads(self.ok("inspect", "--json", path))["tensors"]
         return {tensor["name"]: tensor["type"] for tensor in tensors}
 
-    def test_a_dry_run_tells_the_types_that_the_file_gets(self):
+    def test_a_dry_run_reports_the_types_of_the_file(self):
         plan = json.loads(self.ok("quantize", "--dry-run", "--json", self.source, "Q4_K_M"))
         made = json.loads(self.ok("quantize", "--json", "--threads", "2", self.source, self.out, "q4_k"))
         self.assertEqual(plan["tensors"], made["tensors"])
@@ -40,13 +40,13 @@ class Quantize(ProgramTest):
         self.assertEqual(plan["target_bytes"], made["target_bytes"])
         self.assertIn("output.weight  F16 -> Q6_K  mixture", self.ok("quantize", "--dry-run", self.source, "Q4_K_M").decode())
 
-    def test_without_an_output_the_file_is_beside_the_input(self):
+    def test_the_default_output_is_next_to_the_input(self):
         done = self.ok("quantize", self.source, "Q8_0").decode()
         path = self.dir / "source-Q8_0.gguf"
         self.assertIn(str(path), done)
         path.unlink()
 
-    def test_the_file_goes_to_standard_output_and_the_progress_beside_it(self):
+    def test_writes_the_file_to_standard_output_and_progress_to_standard_error(self):
         self.ok("quantize", self.source, self.out, "Q4_K_M")
         done = billow("quantize", "--progress-json", self.source, "-", "Q4_K_M")
         self.assertEqual(done.stdout, self.out.read_bytes())
@@ -64,7 +64,7 @@ class Quantize(ProgramTest):
                                                    "blk.1.attn_q.weight", "blk.2.attn_q.weight")],
                          ["Q5_1", "F16", "Q8_0", "Q6_K", "Q4_0"])
 
-    def test_what_cannot_be_done_is_refused_in_one_line(self):
+    def test_errors_have_one_line(self):
         self.refused("quantize", self.source, self.out, "Q4KM", names=["Q4KM", "Q4_K_M"])
         self.refused("quantize", self.source, self.out, "rubbish-of-a-type", names=["rubbish-of-a-type", "Q8_0"])
         self.refused("quantize", self.source, self.out, "IQ2_XS", names=["IQ2_XS", "importance matrix"])
@@ -82,7 +82,7 @@ class Quantize(ProgramTest):
         self.ok("quantize", "--allow-requantize", self.out, again, "Q4_0")
         again.unlink()
 
-    def test_a_signal_leaves_nothing_behind(self):
+    def test_a_signal_leaves_no_files(self):
         big = self.dir / "big.gguf"
         one = mixture_models.model("big", "llama", 4, 8, 8, ["ffn_up"], width=8192)
         one["tensors"] = [(name, [8192, 4000] if len(shape) > 1 else shape) for name, shape in one["tensors"]]
@@ -97,14 +97,14 @@ class Quantize(ProgramTest):
         self.assertEqual((program.returncode, out), (128 + signal.SIGTERM, b""))
         self.assertFalse(self.out.exists())
 
-    def test_an_importance_matrix_of_a_model_serves_its_quantisation(self):
+    def test_an_importance_matrix_can_be_used_to_quantise_its_model(self):
         text = self.dir / "text.txt"
         text.write_text("The quick brown fox jumps over the lazy dog. " * 400)
         for form in ("gguf", "dat"):
             matrix = self.dir / f"matrix.{form}"
-            said = self.ok("imatrix", "-m", self.model, "-f", text, "-o", matrix, "--chunks", "2", "--output-format",
+            message = self.ok("imatrix", "-m", self.model, "-f", text, "-o", matrix, "--chunks", "2", "--output-format",
                            form).decode()
-            self.assertRegex(said, r"matrix\.\w+: \d+ entries of 2 chunks")
+            self.assertRegex(message, r"matrix\.\w+: \d+ entries of 2 chunks")
             self.ok("quantize", "--imatrix", matrix, "--allow-requantize", self.model, self.out, "Q4_0")
             metadata = json.loads(self.ok("inspect", "--json", self.out))["metadata"]
             self.assertEqual(metadata["quantize.imatrix.file"]["value"], str(matrix)[:127])
@@ -116,7 +116,7 @@ class Quantize(ProgramTest):
 
 @unittest.skipUnless(LLAMA, "no llama-quantize: set BILLOW_LLAMA_QUANTIZE or PATH")
 class Peer(ProgramTest):
-    def test_types_are_those_of_llama_quantize(self):
+    def test_types_match_llama_quantize(self):
         path, importance = self.dir / "model.gguf", self.dir / "importance.gguf"
         for one in mixture_models.MODELS[:6]:
             path.write_bytes(mixture_models.model_file(one))
@@ -129,7 +129,7 @@ class Peer(ProgramTest):
                 ours = [(tensor["name"], tensor["to"].lower()) for tensor in plan["tensors"]]
                 self.assertEqual(ours, [(name, kind_.lower()) for name, kind_ in expected], (one["name"], kind))
 
-    def test_bytes_are_those_of_llama_quantize(self):
+    def test_bytes_match_llama_quantize(self):
         source, ours, theirs = self.dir / "f16.gguf", self.dir / "ours.gguf", self.dir / "theirs.gguf"
         self.ok("quantize", "--allow-requantize", self.model, source, "F16")
         for kind in ("Q8_0", "Q4_0", "Q5_1", "Q2_K", "Q3_K_M", "Q4_K_M", "Q5_K_S", "Q6_K", "IQ4_NL", "TQ1_0"):

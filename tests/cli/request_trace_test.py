@@ -1,4 +1,4 @@
-"""billow trace against a server that answers from a table."""
+"""billow trace, with a fake server that returns fixed responses."""
 import http.server
 import json
 import threading
@@ -50,7 +50,7 @@ class RequestTrace(ProgramTest):
         self.assertRegex(lines[2], "^prefill █+ +500 ms  tokens=512$")
         self.assertTrue(all(len(line) <= 80 for line in lines))
 
-    def test_prints_json_as_it_came(self):
+    def test_prints_json_unchanged(self):
         self.assertEqual(json.loads(self.ok("trace", "abc", "--json", "--host", self.host)), TRACE)
         self.assertEqual(json.loads(self.ok("trace", "abc", "--chrome", "--host", self.host)), CHROME)
         self.assertEqual(json.loads(self.ok("trace", "--json", "--host", self.host)), LIST)
@@ -60,10 +60,10 @@ class RequestTrace(ProgramTest):
         self.assertEqual(len(lines), 2)
         self.assertRegex(lines[1], "^abc +/api/chat +m:1b +200 +1.00 s +2026-")
 
-    def test_the_path_of_a_host_goes_in_front(self):
+    def test_the_path_of_a_host_becomes_a_prefix(self):
         self.assertEqual(len(self.ok("trace", "--host", f"http://{self.host}/prefix").decode().splitlines()), 1)
 
-    def test_what_cannot_be_shown_is_one_clear_line(self):
+    def test_errors_have_one_line(self):
         self.refused("trace", "gone", "--host", self.host, names=["gone", self.host])
         self.refused("trace", "broken", "--host", self.host, names=["500", self.host])
         self.refused("trace", "odd", "--host", self.host, names=["spans"])
@@ -72,7 +72,7 @@ class RequestTrace(ProgramTest):
         self.refused("trace", "abc", "--host", "127.0.0.1:1", names=["127.0.0.1"])
         self.refused("trace", "abc", "--host", "https://127.0.0.1:1", names=["TLS"])
 
-    def test_one_form_at_a_time(self):
+    def test_refuses_two_output_formats(self):
         self.assertEqual(billow("trace", "abc", "--json", "--chrome").returncode, 2)
 
 

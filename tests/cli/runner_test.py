@@ -1,4 +1,4 @@
-"""billow runner as its server meets it: HTTP over a Unix socket, signals, and the death of its parent."""
+"""billow runner as its server uses it: HTTP over a Unix socket, signals, and the death of its parent."""
 import contextlib
 import http.client
 import json
@@ -16,7 +16,7 @@ from program import ARGS, ProgramTest, billow, main
 
 
 def text_of(lines):
-    """The text of an answer: a line that is a string is text alone."""
+    """The text of an answer. A line is an object or a string; a string is only text."""
     return "".join(line if isinstance(line, str) else line.get("text", "") for line in lines)
 
 
@@ -79,7 +79,7 @@ class Runner(ProgramTest):
         head["n_prompt"] = len(tokens)
         return json.dumps(head).encode() + b"\n" + struct.pack(f"<{len(tokens)}i", *tokens)
 
-    def test_it_answers_as_generate_does(self):
+    def test_answers_like_generate(self):
         self.start()
         status, tokens = self.json("POST", "/tokenize", {"content": "hello there"})
         self.assertEqual(status, 200)
@@ -95,7 +95,7 @@ class Runner(ProgramTest):
         status, back = self.json("POST", "/detokenize", {"tokens": tokens["tokens"]})
         self.assertEqual(back["content"].strip(), "hello there")
 
-    def test_many_at_once(self):
+    def test_many_answers_at_the_same_time(self):
         self.start("--parallel", 3)
         body = self.completion(list(range(5, 25)), options={"temperature": 0}, num_predict=30, ignore_eos=True)
         answers = []
@@ -120,7 +120,7 @@ class Runner(ProgramTest):
         self.assertEqual(self.json("GET", "/health")[1]["memory"]["kv_in_use_bytes"],
                          self.json("GET", "/health")[1]["memory"]["kv_cached_bytes"])
 
-    def test_what_is_wrong_has_a_status_and_a_line(self):
+    def test_errors_have_a_status_and_a_message(self):
         self.start()
         for body, status, named in ((b"{}", 400, "line"), (self.completion([99999]), 400, "99999"),
                                     (self.completion([1] * 5000), 400, "5000"), (self.completion([1], stop=3), 400, "stop")):
@@ -135,7 +135,7 @@ class Runner(ProgramTest):
         self.assertEqual(self.ask("GET", "/nothing")[0], 404)
         self.assertEqual(self.ask("GET", "/completion")[0], 405)
 
-    def test_a_file_that_is_no_model_ends_it_with_a_line(self):
+    def test_ends_with_an_error_if_the_file_is_not_a_model(self):
         junk = self.dir / "junk.gguf"
         junk.write_bytes(b"no model at all")
         process = self.start(model=junk)
@@ -143,7 +143,7 @@ class Runner(ProgramTest):
         self.assertIn(b"junk.gguf", process.stderr.read())
         self.assertFalse(os.path.exists(self.socket))
 
-    def test_it_finishes_what_it_began_when_told_to_end(self):
+    def test_sigterm_lets_running_answers_finish(self):
         process = self.start()
         connection = UnixConnection(self.socket)
         connection.request("POST", "/completion", self.completion([1, 2, 3], num_predict=900, ignore_eos=True))
@@ -156,7 +156,7 @@ class Runner(ProgramTest):
         self.assertEqual(process.wait(60), 0)
         self.assertFalse(os.path.exists(self.socket))
 
-    def test_it_ends_with_its_parent(self):
+    def test_ends_with_its_parent(self):
         path = str(self.dir / "orphan.sock")
         code = ("import subprocess, sys, time\n"
                 "child = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)\n"
@@ -170,7 +170,7 @@ class Runner(ProgramTest):
         parent.wait()
         self.assertTrue(wait_until(lambda: not alive(pid)))
 
-    def test_it_tells_how_it_is(self):
+    def test_health_reports_its_state(self):
         self.start()
         status, health = self.json("GET", "/health")
         self.assertEqual((status, health["status"]), (200, "ready"))
@@ -191,7 +191,7 @@ class Runner(ProgramTest):
         self.assertGreater(health["decode_tokens_per_second"], 0)
         self.assertEqual(self.json("POST", "/budget", {"bytes": 1 << 30, "version": -1})[0], 400)
 
-    def test_it_tells_how_a_prompt_is_read(self):
+    def test_reports_the_progress_of_a_prompt(self):
         self.start()
         status, text = self.ask("POST", "/completion", self.completion([5 + i % 90 for i in range(700)], num_predict=3))
         lines = [json.loads(line) for line in text.splitlines()]
@@ -205,7 +205,7 @@ class Runner(ProgramTest):
         ids = [token for text in texts for token in text]
         return self.ask("POST", "/embed", head + b"\n" + struct.pack(f"<{len(ids)}i", *ids))
 
-    def test_texts_become_vectors(self):
+    def test_embeds_texts(self):
         self.start()
         texts = [[1, 2, 3], [7] * 40, [1, 2, 3], [9]]
         status, answer = self.embed(texts)
@@ -225,17 +225,17 @@ class Runner(ProgramTest):
         self.assertEqual(self.ask("POST", "/embed", b"{}")[0], 400)
         self.assertTrue(wait_until(lambda: self.json("GET", "/health")[1]["memory"]["kv_in_use_bytes"] == 0))
 
-    def test_it_describes_a_file(self):
+    def test_describes_a_file(self):
         done = billow("runner", "--describe", self.model, "--parallel", 4, "--threads", 2)
         self.assertEqual((done.returncode, done.stdout.count(b"\n")), (0, 1), done.stderr)
-        told = json.loads(done.stdout)
+        described = json.loads(done.stdout)
         self.start("--parallel", 4, "--threads", 2)
         memory = self.json("GET", "/health")[1]["memory"]
-        self.assertEqual(told["memory"]["weight_bytes"], memory["weights_bytes"])
-        self.assertEqual((told["architecture"], told["is_embedding"], told["embedding_length"]), ("llama", False, 256))
-        self.assertEqual([group["window"] for group in told["memory"]["kv_groups"]], [0])
+        self.assertEqual(described["memory"]["weight_bytes"], memory["weights_bytes"])
+        self.assertEqual((described["architecture"], described["is_embedding"], described["embedding_length"]), ("llama", False, 256))
+        self.assertEqual([group["window"] for group in described["memory"]["kv_groups"]], [0])
         smaller = json.loads(self.ok("runner", "--describe", self.model, "--kv-type", "q8_0"))
-        self.assertLess(smaller["memory"]["kv_groups"][0]["block_bytes"], told["memory"]["kv_groups"][0]["block_bytes"])
+        self.assertLess(smaller["memory"]["kv_groups"][0]["block_bytes"], described["memory"]["kv_groups"][0]["block_bytes"])
         junk = self.dir / "described.gguf"
         junk.write_bytes(b"no model at all")
         for path, code in ((junk, "invalid_input"), (self.dir / "nowhere.gguf", "not_found")):
@@ -245,12 +245,12 @@ class Runner(ProgramTest):
             self.assertEqual(error["code"], code)
             self.assertIn(path.name, error["error"])
 
-    def test_a_pass_that_fails_ends_it_with_a_reason(self):
+    def test_a_failed_pass_ends_it_with_an_error(self):
         with open(ARGS.billow, "rb") as program:
             if b"__asan_init" in (code := program.read()) or b"__tsan_init" in code:
-                self.skipTest("a sanitizer ends the process itself where there is no address space")
+                self.skipTest("a sanitizer ends the process itself if address space is missing")
         process = self.start()
-        # The first pass reserves address space; so much only is left.
+        # The first pass reserves more address space than this limit allows.
         resource.prlimit(process.pid, resource.RLIMIT_AS, (8 << 30, 8 << 30))
         status, text = self.ask("POST", "/completion", self.completion([1, 2, 3], num_predict=5))
         self.assertEqual(status, 500, text)
@@ -272,7 +272,7 @@ class Runner(ProgramTest):
             before = ticks()
             time.sleep(2)
             return ticks() - before
-        # Its threads fall asleep before long; how soon depends on what else the machine does.
+        # Its threads fall asleep soon. How soon depends on the load of the machine.
         self.assertTrue(any(ticks_of_two_seconds() <= 1 for _ in range(10)))
 
 

@@ -1,4 +1,4 @@
-"""A program on a terminal of its own, as a job of a shell: it can be stopped, and its terminal resized."""
+"""Runs a program on its own terminal, as a job of a shell: it can be stopped, and its terminal resized."""
 import fcntl
 import os
 import pty
@@ -10,11 +10,11 @@ import time
 
 from program import ARGS
 
-DEADLINE = 60  # seconds for anything to happen
+DEADLINE = 60  # max seconds to wait for an event
 
 
 def run_job(env, args, report):
-    """In the child of pty.fork(): starts the program as a shell does, and ends as it does. Never returns."""
+    """Runs in the child of pty.fork(): starts the program like a shell, and exits with its status. Never returns."""
     signal.signal(signal.SIGTTOU, signal.SIG_IGN)
     job = os.fork()
     if job == 0:
@@ -28,15 +28,15 @@ def run_job(env, args, report):
 
 
 class Job:
-    """`shown` is all that the terminal got, `at` how much of it wait_for() has passed."""
+    """`shown` is the whole output of the terminal; `at` is the offset after the last match of wait_for()."""
 
     def __init__(self, env, *args, columns=80, rows=24):
-        told, report = os.pipe()
+        pid_pipe, report = os.pipe()
         self.shell, self.fd = pty.fork()
         if self.shell == 0:
             run_job(dict(os.environ, TERM="xterm", **env), args, report)
-        self.pid = struct.unpack("i", os.read(told, 4))[0]
-        os.close(told)
+        self.pid = struct.unpack("i", os.read(pid_pipe, 4))[0]
+        os.close(pid_pipe)
         os.close(report)
         os.set_blocking(self.fd, False)
         self.shown, self.at, self.status = b"", 0, None
@@ -47,12 +47,12 @@ class Job:
             try:
                 os.kill(self.pid, signal.SIGKILL)
             except ProcessLookupError:
-                pass  # it has ended where it should not
+                pass  # the program has ended unexpectedly
             os.waitpid(self.shell, 0)
         os.close(self.fd)
 
     def turn(self, wanted, data=b"", seconds=1.0):
-        """Reads what there is, writes a part of `data`; how much. Waits no longer than `seconds` for either."""
+        """Reads available output and writes a part of `data`. Returns the number of written bytes. Waits at most `seconds`."""
         readable, writable, _ = select.select([self.fd], [self.fd] if data else [], [], seconds)
         if readable:
             try:
@@ -92,7 +92,7 @@ class Job:
         fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
     def has_own_modes(self):
-        """Whether the terminal echoes and gathers lines, as it did before the program."""
+        """Whether the terminal echoes and buffers lines, as before the program."""
         flags = termios.tcgetattr(self.fd)[3]
         return bool(flags & termios.ECHO) and bool(flags & termios.ICANON)
 
@@ -112,7 +112,7 @@ class Job:
         self.until(lambda: self.state() != "T" and not self.has_own_modes(), "end of the stop")
 
     def wait(self):
-        """The status that a shell would see: 128 and more for a signal."""
+        """Waits for the end and returns the exit status that a shell would see: at least 128 for a signal."""
         end = time.monotonic() + DEADLINE
         while self.status is None:
             if time.monotonic() > end:

@@ -1,4 +1,4 @@
-// What the npm client of Anthropic sees of a server: node anthropic_npm.mjs PACKAGES URL AGENT
+// Prints the results of Anthropic's npm client: node anthropic_npm.mjs PACKAGES URL AGENT
 import { createRequire } from 'node:module'
 import { pathToFileURL } from 'node:url'
 

@@ -1,4 +1,4 @@
-"""The official npm client of Anthropic, in a Node program of ours."""
+"""Tests the official npm client of Anthropic with a small Node program."""
 
 from node_program import need, run_node
 

@@ -1,4 +1,4 @@
-"""The official Python client of Anthropic against /v1/messages."""
+"""Tests the official Python client of Anthropic with /v1/messages."""
 
 import json
 
@@ -16,7 +16,7 @@ def client(server):
     return anthropic.Anthropic(base_url=server.url, api_key="none", max_retries=0)
 
 
-# The client has no fields for sampling any more; the API still does.
+# The client has no fields for sampling, but the API has.
 GREEDY = {"temperature": 0}
 
 
@@ -32,7 +32,7 @@ def test_message(client):
     assert message.usage.input_tokens + message.usage.cache_read_input_tokens > 0 and message.usage.output_tokens > 0
 
 
-def test_stream_says_the_same(client):
+def test_stream_equals_the_whole_answer(client):
     with client.messages.stream(model="smollm2", messages=QUESTION, max_tokens=24, extra_body=GREEDY) as stream:
         text = "".join(stream.text_stream)
         message = stream.get_final_message()
@@ -42,7 +42,7 @@ def test_stream_says_the_same(client):
     assert message.usage.output_tokens == whole.usage.output_tokens
 
 
-def test_events_come_in_their_order(client):
+def test_events_are_in_order(client):
     types = [event.type for event in ask(client, stream=True)]
     assert types[:2] == ["message_start", "content_block_start"]
     assert types[-3:] == ["content_block_stop", "message_delta", "message_stop"]
@@ -56,7 +56,7 @@ def test_system_texts_and_turns(client):
     assert message.content[0].text
 
 
-def test_a_prompt_that_is_known_is_told(client):
+def test_usage_reports_cached_tokens(client):
     long = [{"role": "user", "content": "The sea is blue. " * 60}]
     ask(client, messages=long)
     usage = ask(client, messages=long).usage
@@ -69,13 +69,13 @@ def test_stop_sequences(client):
     assert message.stop_reason == "stop_sequence" and message.stop_sequence == "Paris"
 
 
-def test_tokens_are_counted(client):
+def test_count_tokens(client):
     counted = client.messages.count_tokens(model="smollm2", messages=QUESTION).input_tokens
     usage = ask(client).usage
     assert counted == usage.input_tokens + usage.cache_read_input_tokens
 
 
-def test_an_answer_is_what_its_schema_says(client):
+def test_answer_follows_a_schema(client):
     schema = {"type": "object", "properties": {"name": {"type": "string", "maxLength": 20}, "country": {"type": "string", "maxLength": 20}},
               "required": ["name", "country"], "additionalProperties": False}
     message = ask(client, max_tokens=100, messages=[{"role": "user", "content": "Describe Paris as JSON: its name and its country."}],
@@ -84,7 +84,7 @@ def test_an_answer_is_what_its_schema_says(client):
 
 
 @pytest.mark.parametrize("choice", [{"type": "any"}, {"type": "tool", "name": "weather"}])
-def test_a_tool_is_called_and_its_result_is_read(client, choice):
+def test_tool_call_and_result(client, choice):
     message = ask(client, model="qwen", messages=ASK, tools=[WEATHER], tool_choice=choice, max_tokens=100)
     assert message.stop_reason == "tool_use"
     call = message.content[-1]
@@ -96,7 +96,7 @@ def test_a_tool_is_called_and_its_result_is_read(client, choice):
     assert answer.content
 
 
-def test_a_call_streams(client):
+def test_streamed_call(client):
     with client.messages.stream(model="qwen", messages=ASK, tools=[WEATHER], tool_choice={"type": "any"}, max_tokens=100, extra_body=GREEDY) as stream:
         pieces = [event.partial_json for event in stream if event.type == "input_json"]
         call = stream.get_final_message().content[-1]

@@ -1,4 +1,4 @@
-"""Claude Code on its way to an answer: it asks the server, runs the tool that a scripted model calls, and prints the model's last word."""
+"""Tests Claude Code: it asks the server, runs the tool that a scripted model calls, and prints the model's final answer."""
 
 import json
 
@@ -13,7 +13,7 @@ def coder(server, tmp_path_factory):
 
 
 @pytest.mark.parametrize("form", ["json", "stream-json"])
-def test_it_runs_a_tool_and_answers(server, coder, tmp_path, form):
+def test_agent_runs_a_tool_and_answers(server, coder, tmp_path, form):
     program = program_of("@anthropic-ai/claude-code-linux-*/claude")
     printed = run_agent(tmp_path, [program, "--print", TASK, "--allowedTools", "Bash", "--output-format", form, "--verbose"],
                         ANTHROPIC_BASE_URL=server.url, ANTHROPIC_AUTH_TOKEN="none", ANTHROPIC_MODEL=coder, ANTHROPIC_SMALL_FAST_MODEL=coder,

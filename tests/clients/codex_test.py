@@ -1,6 +1,6 @@
-"""Codex on its way to an answer: it asks the server, runs the command that a scripted model wants, and prints the model's last word.
+"""Tests Codex: it asks the server, runs the command that a scripted model calls, and prints the model's final answer.
 
-It meets the server as a provider of its settings, and as the Ollama of --oss.
+Codex uses the server as a provider of its settings, and as Ollama with --oss.
 """
 
 import json
@@ -16,9 +16,9 @@ def coder(server, tmp_path_factory):
 
 
 @pytest.mark.parametrize("way", ["provider", "oss"])
-def test_it_runs_a_command_and_answers(server, coder, tmp_path, way):
+def test_agent_runs_a_command_and_answers(server, coder, tmp_path, way):
     provider = f'{{name = "billow", base_url = "{server.url}/v1", wire_api = "responses", request_max_retries = 0, stream_max_retries = 0}}'
-    # Codex pulls what the list of models does not have under this very name.
+    # Codex pulls a model whose exact name is not in the list of models.
     model = coder + ":latest" if way == "oss" else coder
     choice = ["--oss", "--local-provider", "ollama"] if way == "oss" else [
         "-c", 'model_provider = "billow"', "-c", "model_providers.billow = " + provider]

@@ -1,4 +1,4 @@
-"""What tests of agents on the command line share: a scripted model that writes a file by the agent's shell, and an empty home."""
+"""Shared code of tests of command line agents: a scripted model that writes a file with the agent's shell, and an empty home."""
 
 import os
 import subprocess
@@ -12,7 +12,7 @@ RESULTS = "(messages | selectattr('role', 'equalto', 'tool') | map(attribute='co
 
 
 def add_coder(server, folder, tool, **arguments):
-    """Adds a model that calls the tool with the arguments, and ends with ANSWER once a result says that it is sunny; its name."""
+    """Adds a model that calls the tool with the arguments. After a result with "sunny", the model writes ANSWER. Returns its name."""
     path = folder / "coder.gguf"
     write_scripted_model(path, [
         (f"tools and 'sunny' in {RESULTS}", ANSWER),
@@ -25,9 +25,9 @@ def add_coder(server, folder, tool, **arguments):
 
 
 def run_agent(folder, command, **variables):
-    """What a command prints in an empty home, FOLDER/home, and FOLDER/work, with nothing else of this machine's environment.
+    """Runs a command in FOLDER/work with the empty home FOLDER/home and a minimal environment. Returns its output.
 
-    So neither settings nor keys of whoever runs the tests are in reach.
+    The command therefore has no access to the user's settings and keys.
     """
     for name in ("home", "work"):
         (folder / name).mkdir()
@@ -39,5 +39,5 @@ def run_agent(folder, command, **variables):
 
 
 def written(folder):
-    """What the model's command has written."""
+    """Returns the text that the model's command has written."""
     return (folder / "work" / "weather.txt").read_text()

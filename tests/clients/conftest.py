@@ -1,4 +1,4 @@
-"""A server of our own for these tests, with small real models in a store of its own."""
+"""Starts a server for these tests, with small real models in its own store."""
 
 import os
 import pathlib
@@ -12,17 +12,17 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "server"))
 from scripted_model import call_text, write_scripted_model  # noqa: E402
 from server import MODELS, WEIGHTS, Server  # noqa: E402
 
-# With BILLOW_ENGINE=llama and a llama-server these tests run on llama-server, by hand. What llama-server cannot do is refused there.
+# With BILLOW_ENGINE=llama and a llama-server, these tests run on llama-server, by hand. llama-server lacks these features.
 NOT_ON_LLAMA = {
-    "test_async_client": "vectors of a model that writes",
-    "test_embeddings_have_length_one_and_tell_texts_apart": "vectors of a model that writes",
-    "test_embeddings_as_floats_and_as_base64": "vectors of a model that writes",
-    "test_vectors_of_a_model_that_writes": "vectors of a model that writes",
-    "test_expressions_of_vllm": "regular expressions",
-    "test_vllm_by_a_choice": "regular expressions, which outlines makes of choices",
-    "test_vllm_by_a_regular_expression": "regular expressions",
-    "test_vllm_by_a_grammar": "grammars of Lark",
-    "test_a_prompt_is_scored": "log probabilities of the prompt",
+    "test_async_client": "vectors of a text model",
+    "test_embeddings_are_normalized_and_similar_for_similar_texts": "vectors of a text model",
+    "test_embeddings_as_floats_and_as_base64": "vectors of a text model",
+    "test_vectors_of_a_text_model": "vectors of a text model",
+    "test_regular_expressions_of_vllm": "regular expressions",
+    "test_vllm_with_a_choice": "regular expressions, which outlines uses for choices",
+    "test_vllm_with_a_regular_expression": "regular expressions",
+    "test_vllm_with_a_grammar": "grammars of Lark",
+    "test_prompt_logprobs": "log probabilities of the prompt",
 }
 
 
@@ -47,7 +47,7 @@ def server(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def minilm(server):
-    """The server, with an encoder of that name."""
+    """Returns the server with the encoder "minilm"."""
     folder = MODELS / "all-minilm-l6-v2"
     if not folder.exists():
         pytest.skip(f"no model at {folder}")
@@ -58,7 +58,7 @@ def minilm(server):
 
 @pytest.fixture(scope="session")
 def agent(server, tmp_path_factory):
-    """The name of a scripted model that asks the tool `weather` for Rome and then says what the result was."""
+    """Adds a scripted model that calls the tool `weather` for Rome and then reports the result. Returns its name."""
     path = tmp_path_factory.mktemp("agent") / "agent.gguf"
     write_scripted_model(path, [
         ("messages[-1].role == 'tool' and 'sunny' in last", "The sun shines in Rome."),

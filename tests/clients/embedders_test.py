@@ -1,4 +1,4 @@
-"""Embeddings of a real encoder through the clients and embedders that people use, all of them unchanged."""
+"""Tests embeddings of a real encoder with unchanged popular clients and embedders."""
 
 import asyncio
 
@@ -58,7 +58,7 @@ def test_langchain(minilm, expected):
     check([compatible.embed_query(text) for text in TEXTS], expected)
 
 
-def test_a_model_that_only_embeds_says_so(minilm):
+def test_embedding_model_refuses_text_requests(minilm):
     status, _, text = minilm.request("POST", "/api/generate", {"model": "minilm", "prompt": "a"})
     assert status == 400 and b"does not support generate" in text
     status, _, text = minilm.request("POST", "/api/chat", {"model": "minilm", "messages": [{"role": "user", "content": "a"}]})

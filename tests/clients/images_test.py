@@ -1,4 +1,4 @@
-"""Images by the official clients of Ollama, OpenAI and Anthropic, to a model on a stand-in for llama-server."""
+"""Tests images with the official clients of Ollama, OpenAI and Anthropic, for a model on a fake llama-server."""
 
 import base64
 import json
@@ -18,7 +18,7 @@ PICTURE = png(40, 30)
 
 @pytest.fixture(scope="module")
 def seeing(tmp_path_factory):
-    """A server with the model "see", and the sizes of the images that llama-server got last."""
+    """Returns a server with the model "see", and a function for the sizes of the images of llama-server's last request."""
     if not WEIGHTS.exists():
         pytest.skip(f"no model at {WEIGHTS}")
     folder = tmp_path_factory.mktemp("images")

@@ -1,4 +1,4 @@
-"""Instructor in its modes of JSON, of a JSON schema and of tools, over the clients of OpenAI's API."""
+"""Tests Instructor in its modes JSON, JSON schema and tools, with clients of OpenAI's API."""
 
 import instructor
 import openai
@@ -26,23 +26,23 @@ def ask(client, **fields):
 
 
 @pytest.mark.parametrize("mode", [instructor.Mode.JSON_SCHEMA, instructor.Mode.TOOLS, instructor.Mode.TOOLS_STRICT, instructor.Mode.JSON])
-def test_an_answer_is_what_its_type_says(server, mode):
+def test_answer_follows_a_type(server, mode):
     assert isinstance(ask(client(server, mode), response_model=City), City)
 
 
 @pytest.mark.parametrize("mode", [instructor.Mode.JSON_SCHEMA, instructor.Mode.TOOLS])
-def test_types_within_types(server, mode):
+def test_nested_types(server, mode):
     assert 1 <= len(ask(client(server, mode), response_model=Found).cities) <= 2
 
 
 @pytest.mark.parametrize("mode", [instructor.Mode.JSON_SCHEMA, instructor.Mode.TOOLS])
-def test_an_answer_grows(server, mode):
+def test_streamed_partial_answers(server, mode):
     parts = list(client(server, mode).chat.completions.create_partial(
         model="qwen", messages=MESSAGES, temperature=0, max_tokens=200, max_retries=0, response_model=City))
     assert len(parts) > 1 and parts[-1].name and parts[-1].country
 
 
-def test_the_name_of_a_provider(server):
+def test_provider_by_name(server):
     asks = instructor.from_provider("ollama/qwen", base_url=server.url + "/v1", mode=instructor.Mode.JSON_SCHEMA)
     found = asks.chat.completions.create(messages=MESSAGES, response_model=City, temperature=0, max_tokens=200, max_retries=0)
     assert isinstance(found, City)

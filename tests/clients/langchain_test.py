@@ -1,4 +1,4 @@
-"""Structured output, tools and agents of LangChain, over Ollama's API and both of OpenAI's."""
+"""Tests structured output, tools and agents of LangChain, with Ollama's API and both APIs of OpenAI."""
 
 import json
 
@@ -41,17 +41,17 @@ def model(api, server):
 
 
 @pytest.mark.parametrize("method", ["json_schema", "function_calling", "json_mode"])
-def test_an_answer_is_what_its_type_says(model, api, method):
+def test_answer_follows_a_type(model, api, method):
     if method == "function_calling" and api == "ollama":
         pytest.skip("Ollama's API has no tool_choice, and without it a small model need not call")
     found = model("qwen").with_structured_output(City, method=method, include_raw=True).invoke(QUESTION)
-    if method == "json_mode":  # holds to JSON, and to no schema
+    if method == "json_mode":  # guarantees JSON, but no schema
         assert isinstance(json.loads(found["raw"].text), dict)
     else:
         assert isinstance(found["parsed"], City), found
 
 
-def test_a_stream_says_the_same(model):
+def test_stream_equals_the_whole_answer(model):
     whole = model("qwen", 16).invoke("What is the capital of France?")
     chunks = list(model("qwen", 16).stream("What is the capital of France?"))
     assert "".join(chunk.text for chunk in chunks) == whole.text and "Paris" in whole.text
@@ -59,7 +59,7 @@ def test_a_stream_says_the_same(model):
     assert whole.usage_metadata["output_tokens"] > 3
 
 
-def test_a_tool_is_called_and_its_result_is_read(model, agent):
+def test_tool_call_and_result(model, agent):
     able = model(agent).bind_tools([weather])
     asked = able.invoke(ASK)
     [call] = asked.tool_calls
@@ -72,7 +72,7 @@ def test_a_tool_is_called_and_its_result_is_read(model, agent):
     assert [(call["name"], call["args"]) for call in streamed.tool_calls] == [("weather", {"city": "Rome"})]
 
 
-def test_an_agent_comes_to_its_answer(model, agent):
+def test_agent_answers(model, agent):
     messages = create_agent(model(agent), [weather]).invoke({"messages": [HumanMessage(ASK)]})["messages"]
     assert [message.type for message in messages] == ["human", "ai", "tool", "ai"]
     assert messages[-1].text == "The sun shines in Rome."

@@ -1,10 +1,10 @@
-"""LiteLLM, whose prefix of a model's name chooses the API: Ollama's two routes, OpenAI's two and Anthropic's."""
+"""Tests LiteLLM, which chooses the API by the prefix of a model's name: two routes of Ollama, two of OpenAI, and Anthropic's."""
 
 import asyncio
 import json
 import os
 
-os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # no look-up on the network
+os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # prevents network access
 
 import litellm  # noqa: E402
 import pydantic  # noqa: E402
@@ -33,7 +33,7 @@ def ask(server, prefix, model, **fields):
 
 
 @pytest.mark.parametrize("prefix", ["ollama", *PREFIXES])
-def test_an_answer_and_its_stream(server, prefix):
+def test_answer_and_stream(server, prefix):
     whole = ask(server, prefix, "qwen")
     assert "Paris" in whole.choices[0].message.content
     assert whole.choices[0].finish_reason in ("length", "stop") and whole.usage.completion_tokens > 3
@@ -42,14 +42,14 @@ def test_an_answer_and_its_stream(server, prefix):
 
 
 @pytest.mark.parametrize("prefix", ["ollama", "ollama_chat", "openai"])
-def test_an_answer_is_what_its_type_says(server, prefix):
+def test_answer_follows_a_type(server, prefix):
     found = ask(server, prefix, "qwen", messages=[{"role": "user", "content": "Describe Paris as JSON: its name and its country."}],
                 response_format=City, max_tokens=200)
     assert City.model_validate_json(found.choices[0].message.content)
 
 
 @pytest.mark.parametrize("prefix", PREFIXES)
-def test_a_tool_is_called_and_its_result_is_read(server, agent, prefix):
+def test_tool_call_and_result(server, agent, prefix):
     message = ask(server, prefix, agent, messages=ASK, tools=[WEATHER], max_tokens=100).choices[0].message
     [call] = message.tool_calls
     assert call.function.name == "weather" and json.loads(call.function.arguments) == {"city": "Rome"}
@@ -59,7 +59,7 @@ def test_a_tool_is_called_and_its_result_is_read(server, agent, prefix):
 
 
 @pytest.mark.parametrize("prefix", PREFIXES)
-def test_a_call_streams(server, agent, prefix):
+def test_streamed_call(server, agent, prefix):
     chunks = list(ask(server, prefix, agent, messages=ASK, tools=[WEATHER], max_tokens=100, stream=True))
     message = litellm.stream_chunk_builder(chunks, messages=ASK).choices[0].message
     [call] = message.tool_calls
@@ -81,13 +81,13 @@ def test_messages_of_anthropic(server):
     assert "Paris" in found["content"][0]["text"]
 
 
-def test_vectors_of_a_model_that_writes(server):
+def test_vectors_of_a_text_model(server):
     for prefix in ("ollama", "openai"):
         found = litellm.embedding(f"{prefix}/smollm2", input=["a", "b"], api_base=base(server, prefix), api_key="none")
         assert len(found.data) == 2 and len(found.data[0]["embedding"]) == 576
 
 
 @pytest.mark.parametrize("prefix", PREFIXES)
-def test_a_model_that_is_not_there(server, prefix):
+def test_missing_model(server, prefix):
     with pytest.raises((litellm.NotFoundError, litellm.APIConnectionError), match="not found"):
         ask(server, prefix, "nope")

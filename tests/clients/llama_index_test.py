@@ -1,4 +1,4 @@
-"""The language models and the embedders of LlamaIndex, over Ollama's API and OpenAI's."""
+"""Tests the language models and the embedders of LlamaIndex, with the APIs of Ollama and OpenAI."""
 
 import asyncio
 
@@ -33,18 +33,18 @@ def model(request, server):
     return make
 
 
-def test_an_answer_and_its_stream(model):
+def test_answer_and_stream(model):
     messages = [ChatMessage(role="user", content="What is the capital of France?")]
     whole = model("qwen", 16).chat(messages).message.content
     deltas = [part.delta for part in model("qwen", 16).stream_chat(messages)]
     assert "Paris" in whole and "".join(deltas) == whole and len(deltas) > 1
 
 
-def test_a_completion(model):
+def test_completion(model):
     assert model("smollm2", 16).complete("The capital of France is").text
 
 
-def test_an_answer_is_what_its_type_says(model):
+def test_answer_follows_a_type(model):
     found = model("qwen").structured_predict(City, PromptTemplate("Describe {city} as JSON: its name and its country."), city="Paris")
     assert isinstance(found, City)
 
@@ -54,13 +54,13 @@ def weather(city: str) -> str:
     return f"It is sunny in {city}."
 
 
-def test_a_tool_is_called(model, agent):
+def test_tool_call(model, agent):
     found = model(agent).predict_and_call([FunctionTool.from_defaults(weather)], ASK)
     assert [(source.tool_name, source.raw_input["kwargs"]) for source in found.sources] == [("weather", {"city": "Rome"})]
     assert found.response == "It is sunny in Rome."
 
 
-def test_an_agent_comes_to_its_answer(model, agent):
+def test_agent_answers(model, agent):
     async def run():
         return await FunctionAgent(tools=[FunctionTool.from_defaults(weather)], llm=model(agent)).run(ASK)
 

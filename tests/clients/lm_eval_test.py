@@ -1,7 +1,7 @@
-"""lm-evaluation-harness by its own default means: the server tokenizes, and tells the log probabilities of token ids.
+"""Tests lm-evaluation-harness with its defaults: the server tokenizes, and returns the log probabilities of token ids.
 
-What it makes of them is compared with a plain computation of the same model. Both have the file's weights as floats, so that the
-figures differ by rounding only.
+Compares the results with a plain computation of the same model. Both use the file's weights as floats, so the figures differ only by
+rounding.
 """
 
 import json
@@ -24,7 +24,7 @@ QUESTIONS = [
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    """A server of one model: the harness names none where it asks for tokens."""
+    """Starts a server with one model, because the harness names no model when it tokenizes."""
     if not WEIGHTS.exists():
         pytest.skip(f"no model at {WEIGHTS}")
     folder = tmp_path_factory.mktemp("server")
@@ -60,9 +60,9 @@ def test_multiple_choice(server, task, tmp_path, monkeypatch):
         texts += wholes
         n_known += [len(asked)] * len(choices)
     expected = list(PlainLlama(WEIGHTS).loglikelihoods(texts, n_known))
-    told = [(float(logprob), is_greedy in (True, "True")) for sample in samples for ((logprob, is_greedy),) in sample["resps"]]
-    assert [logprob for logprob, _ in told] == pytest.approx([logprob for logprob, _ in expected], abs=1e-3)
-    assert [is_greedy for _, is_greedy in told] == [is_greedy for _, is_greedy in expected]
+    found_logprobs = [(float(logprob), is_greedy in (True, "True")) for sample in samples for ((logprob, is_greedy),) in sample["resps"]]
+    assert [logprob for logprob, _ in found_logprobs] == pytest.approx([logprob for logprob, _ in expected], abs=1e-3)
+    assert [is_greedy for _, is_greedy in found_logprobs] == [is_greedy for _, is_greedy in expected]
     n_right = 0
     for _, choices, answer in QUESTIONS:
         logprobs, expected = [logprob for logprob, _ in expected[:len(choices)]], expected[len(choices):]

@@ -1,11 +1,11 @@
-"""mem0 over Ollama's API and OpenAI's: a scripted model says what to remember, and a real encoder finds it again."""
+"""Tests mem0 with the APIs of Ollama and OpenAI: a scripted model names the facts to remember, and a real encoder finds them."""
 
 import json
 import os
 import tempfile
 
 HOME = tempfile.TemporaryDirectory()
-os.environ |= {"MEM0_DIR": HOME.name, "MEM0_TELEMETRY": "False"}  # read when it is imported
+os.environ |= {"MEM0_DIR": HOME.name, "MEM0_TELEMETRY": "False"}  # mem0 reads these at import
 
 import pytest  # noqa: E402
 from mem0 import Memory  # noqa: E402
@@ -37,7 +37,7 @@ def memory(request, minilm, listener, tmp_path):
     memory.close()
 
 
-def test_what_was_said_is_remembered(memory):
+def test_facts_are_remembered(memory):
     added = memory.add(TALK, user_id="ada")["results"]
     assert [(result["event"], result["memory"]) for result in added] == [("ADD", fact) for fact in FACTS]
     found = memory.search("What pet does the user have?", filters={"user_id": "ada"})["results"]

@@ -1,4 +1,4 @@
-"""Programs of Node that use the packages of other servers' clients, and print what they found as JSON."""
+"""Runs Node programs that use npm clients and print their results as JSON."""
 
 import json
 import os
@@ -13,21 +13,21 @@ PACKAGES = pathlib.Path(os.environ.get("BILLOW_NODE_MODULES", HERE / "node_modul
 
 
 def need(*packages):
-    """Skips the test where there is no Node, or one of the packages is missing."""
+    """Skips the test if Node or one of the packages is missing."""
     missing = [package for package in packages if not (PACKAGES / package).exists()]
     if shutil.which("node") is None or missing:
         pytest.skip("no node, or no package for it: " + ", ".join(missing))
 
 
 def run_node(program, *arguments):
-    """What a program beside this file prints."""
+    """Runs a program next to this file. Returns its output."""
     ran = subprocess.run(["node", HERE / program, PACKAGES, *arguments], capture_output=True, text=True, timeout=300, check=False)
     assert ran.returncode == 0, ran.stderr
     return json.loads(ran.stdout)
 
 
 def program_of(pattern):
-    """The one file of the packages that a pattern names: a program for this machine. Skips the test where there is none."""
+    """Returns the file of the packages that matches a pattern: a program for this machine. Skips the test if there is none."""
     programs = list(PACKAGES.glob(pattern))
     if not programs:
         pytest.skip(f"no {pattern} in {PACKAGES}")

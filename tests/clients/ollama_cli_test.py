@@ -1,7 +1,7 @@
-"""The real program of Ollama beside Billow: each takes the models of the other from a registry, and Ollama's commands ask our server.
+"""Tests the real program of Ollama with Billow: each pulls the models of the other from a registry, and Ollama's commands use Billow's server.
 
-BILLOW_OLLAMA is that program. Without it, the model or docker-registry, this test is skipped. What Ollama does with llama-server or
-llama-quantize is tested where it finds them, such as in build/lib/ollama beside the program.
+BILLOW_OLLAMA is the program of Ollama. Without it, the model or docker-registry, this test is skipped. Tests of llama-server and
+llama-quantize run only if Ollama finds these programs, for example in build/lib/ollama next to its own program.
 
   ollama_cli_test.py --billow PROGRAM [NAME...]
 """
@@ -53,7 +53,7 @@ FLAGS = ("--modelfile", "--parameters", "--template", "--system", "--license")
 
 
 class Front:
-    """Sends all who ask to the registry, at a host of another name. Ollama fetches blobs only from where it is sent to."""
+    """Redirects all requests to the registry, at a host of another name. Ollama fetches blobs only after a redirect."""
 
     def __init__(self, registry):
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -78,7 +78,7 @@ class Front:
 
 
 class Ollama:
-    """A running `ollama serve` with a home and a store of its own."""
+    """A running `ollama serve` with its own home and store."""
 
     def __init__(self, folder):
         self.models = folder / "models"
@@ -105,7 +105,7 @@ class Ollama:
 
 
 def manifest_path(store, name):
-    """Of a name with or without a registry and a tag."""
+    """Returns the manifest's path for a name with or without a registry and a tag."""
     parts = name.split("/")
     if len(parts) == 1:
         parts = ["registry.ollama.ai", "library", name]
@@ -114,7 +114,7 @@ def manifest_path(store, name):
 
 
 def layers(store, name):
-    """Kind, digest and size of each layer and of the config, in order."""
+    """Returns kind, digest and size of each layer and of the config, in order."""
     manifest = json.loads(manifest_path(store, name).read_text())
     return [(layer["mediaType"], layer["digest"], layer["size"]) for layer in [*manifest["layers"], manifest["config"]]]
 
@@ -136,7 +136,7 @@ class OllamaCase(transfer_case.Case):
         self.addCleanup(self.ollama.stop)
 
     def start_registry(self):
-        """Also a front of it, whose host is `front`."""
+        """Starts a registry, and a redirecting front for it at the host `front`."""
         registry = self.registry()
         front = Front(registry)
         self.addCleanup(front.stop)
@@ -146,7 +146,7 @@ class OllamaCase(transfer_case.Case):
         return subprocess.run([program, *arguments], env=environment, input=text, text=True, capture_output=True, timeout=300, check=False)
 
     def ask(self, *arguments, of=None, text=""):
-        """What Ollama's command prints; it asks Ollama's server, or Billow's without one."""
+        """Returns the output of Ollama's command. The command uses Ollama's server if `of` is given, otherwise Billow's."""
         done = self.try_to(*arguments, of=of, text=text)
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stdout
@@ -164,7 +164,7 @@ class OllamaCase(transfer_case.Case):
         self.assertIn(message, done.stderr)
 
     def own(self, *arguments):
-        """What a command of Billow prints."""
+        """Returns the output of a command of Billow."""
         done = self.run_program(transfer_case.program(), self.billow.server.environment, arguments)
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stdout
@@ -173,13 +173,13 @@ class OllamaCase(transfer_case.Case):
         return sorted(line.split()[0] for line in self.ask("list", of=of).splitlines()[1:])
 
     def assert_same_blobs(self, one, other, name):
-        """Both stores have the blobs of the model, byte for byte."""
+        """Checks that both stores have the same blobs of the model."""
         for _, digest, _ in layers(one, name):
             path = "blobs/" + digest.replace(":", "-")
             self.assertEqual((one / path).read_bytes(), (other / path).read_bytes())
 
     def assert_shown(self, name, of=None):
-        """All that MODELFILE says."""
+        """Checks that `show` reports all content of MODELFILE."""
         shown = {flag: self.ask("show", flag, name, of=of) for flag in FLAGS}
         self.assertEqual(shown["--template"], TEMPLATE)
         self.assertEqual(shown["--system"].strip(), "You answer in one word.")
@@ -195,7 +195,7 @@ class OllamaCase(transfer_case.Case):
 
 
 class Exchange(OllamaCase):
-    """Models that go from one to the other."""
+    """Models that one program pushes and the other pulls."""
 
     def setUp(self):
         super().setUp()
@@ -203,13 +203,13 @@ class Exchange(OllamaCase):
         self.start_registry()
 
     def push_ours(self):
-        """The name under which Ollama finds a model that Billow pushed."""
+        """Pushes a model with Billow. Returns its name for Ollama."""
         name = self.host + "/me/m:1"
         self.own("create", name, "-f", str(self.modelfile))
         self.own("push", "--insecure", name)
         return self.front + "/me/m:1"
 
-    def test_ollama_pulls_what_billow_pushes(self):
+    def test_ollama_pulls_models_that_billow_pushes(self):
         first = self.push_ours()
         second = first[:-1] + "2"
         ours = self.host + "/me/m:1"
@@ -225,11 +225,11 @@ class Exchange(OllamaCase):
         self.ask("rm", second, of=self.ollama)
         self.assertEqual(self.names(of=self.ollama), sorted([first, "copy:latest"]))
         self.assert_shown("copy:latest", of=self.ollama)
-        # Billow itself is sent on by such registries, too.
+        # Billow follows redirects of registries, too.
         self.own("pull", "--insecure", first)
         self.assertEqual(layers(self.store, first), layers(self.store, ours))
 
-    def test_ollama_runs_what_billow_pushes(self):
+    def test_ollama_runs_models_that_billow_pushes(self):
         name = self.push_ours()
         self.ask("pull", "--insecure", name, of=self.ollama)
         self.assertIn("Paris", self.ask("run", name, "What is the capital of France?", of=self.ollama))
@@ -240,7 +240,7 @@ class Exchange(OllamaCase):
         self.assertEqual(layers(self.store, name), layers(self.ollama.models, name))
         self.assert_same_blobs(self.ollama.models, self.store, name)
 
-    def test_billow_runs_what_ollama_makes(self):
+    def test_billow_runs_models_that_ollama_creates(self):
         name = self.host + "/me/o:1"
         self.ask("create", name, "-f", str(self.modelfile), of=self.ollama)
         self.pull_theirs(name)
@@ -248,7 +248,7 @@ class Exchange(OllamaCase):
         self.assertRegex(self.own("show", name), r"quantization +Q4_1")
         self.assertIn("Paris", self.own("run", name, "What is the capital of France?"))
 
-    def test_both_make_the_same_heir(self):
+    def test_both_create_the_same_derived_model(self):
         name = self.push_ours()
         self.ask("pull", "--insecure", name, of=self.ollama)
         self.ask("cp", name, "made", of=self.ollama)
@@ -268,7 +268,7 @@ class Exchange(OllamaCase):
 
 
 class Commands(OllamaCase):
-    """Ollama's commands at our server."""
+    """Ollama's commands with Billow's server."""
 
     def setUp(self):
         super().setUp()
@@ -298,7 +298,7 @@ class Commands(OllamaCase):
         self.ask("stop", "made")
         self.assertEqual(len(self.ask("ps").splitlines()), 1)
 
-    def test_models_are_made_of_others(self):
+    def test_models_are_created_from_others(self):
         self.modelfile.write_text(HEIR)
         self.ask("create", "heir", "-f", str(self.modelfile))
         self.assertEqual(kinds(self.store, "heir")["model"], kinds(self.store, "made")["model"])
@@ -333,14 +333,14 @@ class Commands(OllamaCase):
         self.ask("pull", "--insecure", name)
         self.assertEqual(layers(self.store, name), before)
         self.assertEqual(self.billow.unsound(), [])
-        # Without http the registry fails: a model that is there stays, and the command fails.
+        # Without --insecure the pull fails. The command fails, but the existing model stays.
         self.refused("asks a registry by http; the model of the store was kept", "pull", name)
         self.assertEqual(layers(self.store, name), before)
         self.refused("--insecure", "pull", self.host + "/me/none")
         self.refused("pull model manifest: file does not exist", "pull", "--insecure", self.host + "/me/none")
         self.refused("not found", "push", "--insecure", self.host + "/me/none")
 
-    def test_there_is_no_account(self):
+    def test_commands_report_no_account(self):
         self.assertIn("You need to be signed in to Ollama", self.ask("signin"))
         self.assertIn("You are not signed in to ollama.com", self.ask("signout"))
 

@@ -1,4 +1,4 @@
-// What the npm client of Ollama sees of a server: node ollama_npm.mjs PACKAGES URL EMBEDDER
+// Prints the results of Ollama's npm client: node ollama_npm.mjs PACKAGES URL EMBEDDER
 import { createRequire } from 'node:module'
 import { pathToFileURL } from 'node:url'
 

@@ -1,4 +1,4 @@
-"""The official npm client of Ollama, in a Node program of ours."""
+"""Tests the official npm client of Ollama with a small Node program."""
 
 import os
 
@@ -8,7 +8,7 @@ from node_program import need, run_node
 def test_npm_client(server, request):
     need("ollama")
     embedder = "smollm2"
-    if os.environ.get("BILLOW_ENGINE") == "llama":  # there, models that write have no vectors
+    if os.environ.get("BILLOW_ENGINE") == "llama":  # on llama-server, text models have no vectors
         request.getfixturevalue("minilm")
         embedder = "minilm"
     found = run_node("ollama_npm.mjs", server.url, embedder)

@@ -1,4 +1,4 @@
-"""The official Python client of Ollama, its whole surface."""
+"""Tests all functions of the official Python client of Ollama."""
 
 import asyncio
 import hashlib
@@ -17,7 +17,7 @@ def client(server):
     return ollama.Client(host=server.url)
 
 
-def test_generate_and_its_stream_say_the_same(client):
+def test_generate_equals_its_stream(client):
     whole = client.generate(model="smollm2", prompt="What is the capital of France?", options=GREEDY)
     assert "Paris" in whole.response
     assert whole.done and whole.done_reason in ("stop", "length")
@@ -30,14 +30,14 @@ def test_generate_and_its_stream_say_the_same(client):
     assert parts[-1].context == whole.context
 
 
-def test_a_context_goes_on_from_an_earlier_answer(client):
+def test_context_continues_an_earlier_answer(client):
     first = client.generate(model="smollm2", prompt="My name is Ada.", options=GREEDY)
     second = client.generate(model="smollm2", prompt="What is my name?", context=first.context, options=GREEDY)
     assert "Ada" in second.response
     assert second.prompt_eval_count > first.prompt_eval_count
 
 
-def test_chat_and_its_stream_say_the_same(client):
+def test_chat_equals_its_stream(client):
     whole = client.chat(model="smollm2", messages=QUESTION, options=GREEDY)
     assert whole.message.role == "assistant" and "Paris" in whole.message.content
     parts = list(client.chat(model="smollm2", messages=QUESTION, options=GREEDY, stream=True))
@@ -63,7 +63,7 @@ def test_async_client(server):
     assert text and listed.models and shown.modelinfo and len(vectors.embeddings) == 2
 
 
-def test_embeddings_have_length_one_and_tell_texts_apart(client):
+def test_embeddings_are_normalized_and_similar_for_similar_texts(client):
     cat, kitten, tax = client.embed(
         model="smollm2", input=["The cat sleeps.", "A kitten is sleeping.", "Quarterly tax returns are due."]).embeddings
 

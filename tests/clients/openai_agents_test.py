@@ -1,4 +1,4 @@
-"""Agents of openai-agents, whose models speak the Responses API unless one asks for the other."""
+"""Tests openai-agents, which use the Responses API by default, and Chat Completions on request."""
 
 import asyncio
 
@@ -32,7 +32,7 @@ def model(request, server):
     return make
 
 
-def test_an_answer_is_what_its_type_says(model):
+def test_answer_follows_a_type(model):
     helper = Agent("helper", model=model("qwen"), output_type=City, model_settings=SETTINGS)
     assert isinstance(Runner.run_sync(helper, "Describe Paris as JSON: its name and its country.").final_output, City)
 
@@ -50,14 +50,14 @@ def weather():
     return weather
 
 
-def test_a_tool_is_called_and_its_result_is_read(model, agent, weather):
+def test_tool_call_and_result(model, agent, weather):
     result = Runner.run_sync(Agent("helper", instructions="Be brief.", model=model(agent), tools=[weather], model_settings=SETTINGS), ASK)
     assert weather.asked == ["Rome"] and result.final_output == "The sun shines in Rome."
     assert [item.type for item in result.new_items] == ["tool_call_item", "tool_call_output_item", "message_output_item"]
     assert result.context_wrapper.usage.requests == 2 and result.context_wrapper.usage.input_tokens > 0
 
 
-def test_the_steps_stream(model, agent, weather):
+def test_streamed_steps(model, agent, weather):
     async def run():
         result = Runner.run_streamed(Agent("helper", model=model(agent), tools=[weather], model_settings=SETTINGS), ASK)
         events = [event async for event in result.stream_events()]
@@ -68,7 +68,7 @@ def test_the_steps_stream(model, agent, weather):
     assert answer == "".join(deltas) == "The sun shines in Rome." and weather.asked == ["Rome"]
 
 
-def test_a_strict_tool_is_called_by_a_real_model(model):
+def test_real_model_calls_a_strict_tool(model):
     asked = []
 
     @function_tool

@@ -1,4 +1,4 @@
-"""Answers that programs can trust, by the official Python client of OpenAI: schemas, tools, choices and log probabilities."""
+"""Tests structured answers with the official Python client of OpenAI: schemas, tools, choices and log probabilities."""
 
 import json
 import math
@@ -26,12 +26,12 @@ def client(server):
     return openai.OpenAI(base_url=server.url + "/v1", api_key="none", max_retries=0)
 
 
-def test_an_answer_is_what_its_type_says(client):
+def test_answer_follows_a_type(client):
     answer = client.chat.completions.parse(model="smollm2", messages=CITY, response_format=City, temperature=0, max_tokens=200)
     assert isinstance(answer.choices[0].message.parsed, City) and answer.choices[0].finish_reason == "stop"
 
 
-def test_a_stream_is_what_its_type_says(client):
+def test_stream_follows_a_type(client):
     with client.chat.completions.stream(model="smollm2", messages=CITY, response_format=City, temperature=0, max_tokens=200) as stream:
         for _ in stream:
             pass
@@ -55,11 +55,11 @@ def test_choices_and_grammars(client):
     held_to(client, {"grammar": 'root ::= "left" | "right"'}, ("left", "right"))
 
 
-def test_expressions_of_vllm(client):
+def test_regular_expressions_of_vllm(client):
     held_to(client, {"guided_regex": "(yes|no)!"}, ("yes!", "no!"))
 
 
-def test_a_schema_that_cannot_be_held_is_refused(client):
+def test_unsupported_schema_is_refused(client):
     with pytest.raises(openai.BadRequestError) as error:
         client.chat.completions.create(model="smollm2", messages=CITY, response_format={
             "type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "nonsense"}}})
@@ -75,7 +75,7 @@ def test_required_tools_are_called(client):
         assert call.function.name == "weather" and isinstance(arguments["city"], str) and 1 <= arguments["days"] <= 9
 
 
-def test_a_streamed_call_is_the_same(client):
+def test_streamed_call_equals_the_whole_call(client):
     fields = {"model": "qwen", "messages": ASK, "tools": [WEATHER], "tool_choice": "required", "temperature": 0, "max_tokens": 200}
     whole = client.chat.completions.create(**fields).choices[0].message.tool_calls
     names, arguments = {}, {}
@@ -86,7 +86,7 @@ def test_a_streamed_call_is_the_same(client):
     assert [(call.function.name, call.function.arguments) for call in whole] == [(names[i], arguments[i]) for i in sorted(names)]
 
 
-def test_the_model_calls_a_tool_and_reads_its_result(client):
+def test_model_calls_a_tool_and_reads_its_result(client):
     answer = client.chat.completions.create(model="qwen", messages=ASK, tools=[WEATHER], temperature=0, max_tokens=200)
     message = answer.choices[0].message
     assert message.tool_calls and message.tool_calls[0].function.name == "weather"
@@ -95,7 +95,7 @@ def test_the_model_calls_a_tool_and_reads_its_result(client):
     assert "21" in answer.choices[0].message.content or "purple" in answer.choices[0].message.content
 
 
-def test_tools_are_not_called_where_none_may_be(client):
+def test_tool_choice_none_prevents_calls(client):
     answer = client.chat.completions.create(model="qwen", messages=ASK, tools=[WEATHER], tool_choice="none", temperature=0, max_tokens=60)
     assert not answer.choices[0].message.tool_calls and answer.choices[0].message.content
 
@@ -114,7 +114,7 @@ def test_choices(client):
     assert texts == [choice.message.content for choice in answer.choices]
 
 
-def test_a_biased_token_always_comes(client):
+def test_biased_token_is_always_chosen(client):
     token = client.completions.create(model="smollm2", prompt="a", max_tokens=1, temperature=0, logprobs=1)
     assert token.choices[0].logprobs.tokens
     answer = client.completions.create(model="smollm2", prompt="One, two, three,", max_tokens=3, temperature=0, logit_bias={"99": 100})
@@ -122,7 +122,7 @@ def test_a_biased_token_always_comes(client):
     assert answer.choices[0].text != once.choices[0].text
 
 
-def test_prompts_side_by_side_and_as_tokens(client):
+def test_several_prompts_and_token_prompts(client):
     fields = {"model": "smollm2", "max_tokens": 6, "temperature": 0}
     both = client.completions.create(prompt=["The capital of France is", "One, two, three,"], **fields)
     assert [choice.index for choice in both.choices] == [0, 1]
@@ -131,14 +131,14 @@ def test_prompts_side_by_side_and_as_tokens(client):
     assert client.completions.create(prompt=[[28, 29, 30]], **fields).usage.prompt_tokens == 3
 
 
-def test_a_prompt_is_scored(client):
+def test_prompt_logprobs(client):
     fields = {"model": "smollm2", "prompt": "The capital of France is Paris", "temperature": 0, "logprobs": 1}
     scored = client.completions.create(echo=True, max_tokens=0, **fields)
     logprobs = scored.choices[0].logprobs
     assert scored.choices[0].text == fields["prompt"] and "".join(logprobs.tokens) == fields["prompt"]
     assert logprobs.token_logprobs[0] is None and all(value <= 0 for value in logprobs.token_logprobs[1:])
     assert logprobs.text_offset == [sum(map(len, logprobs.tokens[:i])) for i in range(len(logprobs.tokens))]
-    # The same model gives its own continuation the same values.
+    # As a prompt, the model's own continuation has the same log probabilities.
     written = client.completions.create(max_tokens=4, **fields).choices[0]
     again = client.completions.create(echo=True, max_tokens=0, **{**fields, "prompt": fields["prompt"] + written.text}).choices[0].logprobs
     for value, other in zip(reversed(written.logprobs.token_logprobs), reversed(again.token_logprobs)):

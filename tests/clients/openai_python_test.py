@@ -1,4 +1,4 @@
-"""The official Python client of OpenAI against /v1."""
+"""Tests the official Python client of OpenAI with /v1."""
 
 import base64
 import struct
@@ -25,7 +25,7 @@ def test_chat(client):
     assert answer.usage.total_tokens == answer.usage.prompt_tokens + answer.usage.completion_tokens
 
 
-def test_stream_says_the_same_and_tells_usage(client):
+def test_stream_equals_the_whole_answer_and_has_usage(client):
     chunks = list(ask(client, stream=True, stream_options={"include_usage": True}))
     text = "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices)
     assert text == ask(client).choices[0].message.content
@@ -35,7 +35,7 @@ def test_stream_says_the_same_and_tells_usage(client):
     assert chunks[-2].choices[0].finish_reason in ("stop", "length")
 
 
-def test_a_prompt_that_is_known_is_told(client):
+def test_usage_reports_cached_tokens(client):
     ask(client)
     usage = ask(client).usage
     assert 0 <= usage.prompt_tokens_details.cached_tokens < usage.prompt_tokens
@@ -54,7 +54,7 @@ def test_logprobs(client):
     answer = ask(client, logprobs=True, top_logprobs=2)
     entries = answer.choices[0].logprobs.content
     assert answer.choices[0].finish_reason == "stop"
-    assert len(entries) == answer.usage.completion_tokens - 1  # the end token is counted, and has no text
+    assert len(entries) == answer.usage.completion_tokens - 1  # usage includes the end token, which has no text
     assert all(entry.logprob <= 0 and len(entry.top_logprobs) == 2 for entry in entries)
 
 

@@ -1,4 +1,4 @@
-"""The official Python client of OpenAI against /v1/responses."""
+"""Tests the official Python client of OpenAI with /v1/responses."""
 
 import json
 
@@ -33,7 +33,7 @@ def test_response(client):
     assert response.usage.total_tokens == response.usage.input_tokens + response.usage.output_tokens
 
 
-def test_stream_says_the_same(client):
+def test_stream_equals_the_whole_answer(client):
     events = list(ask(client, stream=True))
     assert [event.sequence_number for event in events] == list(range(len(events)))
     assert [event.type for event in events[:4]] == ["response.created", "response.in_progress", "response.output_item.added",
@@ -44,12 +44,12 @@ def test_stream_says_the_same(client):
     assert text == events[-1].response.output_text == whole.output_text
 
 
-def test_what_is_cut_off_is_incomplete(client):
+def test_answer_at_its_limit_is_incomplete(client):
     response = ask(client, max_output_tokens=2, input="Tell me a long story.")
     assert response.status == "incomplete" and response.incomplete_details.reason == "max_output_tokens"
 
 
-def test_a_conversation_goes_on_by_its_id(client):
+def test_conversation_continues_by_response_id(client):
     first = ask(client)
     second = ask(client, input="And of Italy?", previous_response_id=first.id)
     assert second.previous_response_id == first.id
@@ -74,13 +74,13 @@ def test_instructions_and_items(client):
         client.responses.retrieve(response.id)
 
 
-def test_an_answer_is_what_its_type_says(client):
+def test_answer_follows_a_type(client):
     response = client.responses.parse(model="smollm2", input="Describe Paris as JSON: its name and its country.", text_format=City,
                                       temperature=0, max_output_tokens=200)
     assert isinstance(response.output_parsed, City)
 
 
-def test_a_tool_is_called_and_its_result_is_read(client):
+def test_tool_call_and_result(client):
     response = ask(client, model="qwen", input=ASK, tools=[WEATHER], tool_choice="required", max_output_tokens=100)
     call = response.output[-1]
     assert call.type == "function_call" and call.name == "weather" and sorted(json.loads(call.arguments)) == ["city"]
@@ -89,14 +89,14 @@ def test_a_tool_is_called_and_its_result_is_read(client):
     assert answer.output_text
 
 
-def test_a_call_streams(client):
+def test_streamed_call(client):
     with client.responses.stream(model="qwen", input=ASK, tools=[WEATHER], tool_choice="required", temperature=0, max_output_tokens=100) as stream:
         pieces = [event.delta for event in stream if event.type == "response.function_call_arguments.delta"]
         call = stream.get_final_response().output[-1]
     assert "".join(pieces) == call.arguments and call.name == "weather"
 
 
-def test_tools_that_the_client_can_do_without_are_left_out(client):
+def test_optional_tools_are_omitted(client):
     raw = client.responses.with_raw_response.create(model="smollm2", input=QUESTION, temperature=0, max_output_tokens=8,
                                                     tools=[{"type": "web_search"}])
     assert raw.headers["X-Billow-Tools-Left-Out"] == "web_search"
@@ -111,7 +111,7 @@ def test_log_probabilities(client):
     assert logprobs and all(entry.logprob <= 0 and len(entry.top_logprobs) == 2 for entry in logprobs)
 
 
-def test_tokens_are_counted(client):
+def test_count_tokens(client):
     counted = client.responses.input_tokens.count(model="smollm2", input=QUESTION).input_tokens
     assert counted == ask(client).usage.input_tokens
 

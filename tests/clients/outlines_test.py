@@ -1,4 +1,4 @@
-"""Outlines, which asks a server of vLLM, of OpenAI or of Ollama to hold an answer to a type."""
+"""Tests Outlines, which constrains answers to a type through the APIs of vLLM, OpenAI and Ollama."""
 
 import json
 import re
@@ -39,19 +39,19 @@ def vllm(client):
     return outlines.from_vllm(client, "qwen")
 
 
-def test_vllm_by_a_type(vllm):
+def test_vllm_with_a_type(vllm):
     assert City.model_validate_json(vllm(QUESTION, City, temperature=0, max_tokens=200))
 
 
-def test_vllm_by_a_choice(vllm):
+def test_vllm_with_a_choice(vllm):
     assert vllm("Is the sea wet?", Literal["perhaps", "certainly"], temperature=0, max_tokens=20) in ("perhaps", "certainly")
 
 
-def test_vllm_by_a_regular_expression(vllm):
+def test_vllm_with_a_regular_expression(vllm):
     assert re.fullmatch(r"[0-9]{3}-[a-z]{2}", vllm("Make up a code.", Regex(r"[0-9]{3}-[a-z]{2}"), temperature=0, max_tokens=20))
 
 
-def test_vllm_by_a_grammar(vllm):
+def test_vllm_with_a_grammar(vllm):
     grammar = 'start: "the " animal " sleeps"\nanimal: "cat" | "dog"\n'
     assert vllm("Who sleeps?", CFG(grammar), temperature=0, max_tokens=20) in ("the cat sleeps", "the dog sleeps")
 

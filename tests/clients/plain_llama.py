@@ -1,4 +1,4 @@
-"""A model of the architecture `llama`, computed plainly: all weights as floats, the whole text at once. It shares nothing with the program."""
+"""A plain computation of a `llama` model: all weights as floats, the whole text in one pass. Shares no code with the program."""
 
 import gguf
 import numpy
@@ -14,7 +14,7 @@ def softmax(x):
 
 
 def write_floats(source, target):
-    """A copy of a model with all its weights as floats, which a server computes with as they are."""
+    """Writes a copy of a model with all weights as floats, which the server uses unchanged."""
     reader, writer = gguf.GGUFReader(source), gguf.GGUFWriter(target, "llama")
     for name, field in reader.fields.items():
         if not name.startswith("GGUF.") and name != "general.architecture":
@@ -38,7 +38,7 @@ class PlainLlama:
         self.weights = {tensor.name: gguf.dequantize(tensor.data, tensor.tensor_type).astype(numpy.float32) for tensor in reader.tensors}
 
     def rotated(self, x):
-        """Texts by heads by positions by values; pairs of neighbours are rotated, as converted files have them."""
+        """Rotates [texts][heads][positions][values]. Pairs are adjacent values, as in converted files."""
         n, size = x.shape[-2:]
         angles = numpy.outer(numpy.arange(n), self.base ** (-numpy.arange(0, size, 2) / size))
         cos, sin = numpy.cos(angles), numpy.sin(angles)
@@ -46,7 +46,7 @@ class PlainLlama:
         return numpy.stack([even * cos - odd * sin, even * sin + odd * cos], -1).reshape(x.shape).astype(numpy.float32)
 
     def logits(self, tokens):
-        """Of texts by positions; what is filled up at the ends of shorter texts is not seen by what stands before."""
+        """Returns logits for [texts][positions]. Padding at the ends of shorter texts is invisible to the tokens before it."""
         (n_texts, n), shared = tokens.shape, self.n_heads // self.n_kv_heads
         x = self.weights["token_embd.weight"][tokens]
         future = numpy.triu(numpy.full((n, n), -numpy.inf, numpy.float32), 1)
@@ -70,7 +70,7 @@ class PlainLlama:
         return x @ self.weights.get("output.weight", self.weights["token_embd.weight"]).T
 
     def loglikelihoods(self, texts, n_known):
-        """Of each text's tokens behind the first n_known of it: their log probability, and whether each is the likeliest one."""
+        """Returns, for each text's tokens after its first n_known, their log probability and whether each is the most likely token."""
         tokens = numpy.zeros((len(texts), max(map(len, texts))), numpy.int64)
         for row, text in zip(tokens, texts, strict=True):
             row[:len(text)] = text

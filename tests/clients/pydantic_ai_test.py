@@ -1,4 +1,4 @@
-"""Agents of pydantic-ai over each API that it can speak to us: OpenAI's two, Ollama's name for the first, and Anthropic's."""
+"""Tests agents of pydantic-ai with each supported API: OpenAI's two, its Ollama provider, and Anthropic's."""
 
 import pydantic
 import pytest
@@ -36,12 +36,12 @@ def settings(**more):
 
 
 @pytest.mark.parametrize("form", [NativeOutput, ToolOutput, PromptedOutput])
-def test_an_answer_is_what_its_type_says(model, form):
+def test_answer_follows_a_type(model, form):
     agent = Agent(model("qwen"), output_type=form(City), model_settings=settings(), retries=2)
     assert isinstance(agent.run_sync(QUESTION).output, City)
 
 
-def test_a_tool_is_called_and_its_result_is_read(model, agent):
+def test_tool_call_and_result(model, agent):
     asked = []
     helper = Agent(model(agent), model_settings=settings())
 

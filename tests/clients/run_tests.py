@@ -1,6 +1,6 @@
-"""Runs one of these tests under pytest of the environment that tools/setup made for it.
+"""Runs one of these tests with pytest in the environment that tools/setup made for it.
 
-run_tests.py --billow PROGRAM [--environment NAME] [--node] TEST.py; exits with 77 where there is no such environment.
+run_tests.py --billow PROGRAM [--environment NAME] [--node] TEST.py; exits with 77 if the environment is missing.
 """
 
 import argparse

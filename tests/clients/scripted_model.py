@@ -1,10 +1,10 @@
-"""Models whose answers a test has written, so that each step of an agent can be told beforehand.
+"""Makes models with scripted answers, so that a test knows each step of an agent.
 
 A scripted model is a real GGUF file. The server stores it, starts a runner for it, renders its chat template and samples its
-tokens as it does for any model. Only the weights are made by hand: the one layer adds nothing, so what comes next depends on
-the last token alone, and each token of a script has one successor. The template ends the prompt with the control token
-that begins the right script, and it looks at the messages to choose. An answer that is held to a form does not follow its
-script to the end, so tools are not to be strict.
+tokens as it does for any model. Only the weights are special. The single layer adds nothing, so the next token depends
+only on the last token, and each token of a script has one successor. The template chooses a script from the messages, and
+ends the prompt with the control token that starts this script. A constrained answer may leave its script, so tools must
+not be strict.
 """
 
 import json
@@ -12,20 +12,20 @@ import json
 import gguf
 import numpy
 
-SIZE = 512  # of the model's vectors: an axis for each token that has a successor
+SIZE = 512  # size of the model's vectors: one axis for each token with a successor
 CONTEXT = 1 << 17
-PIECE = 12  # characters that a token has at least, of a script that goes on
+PIECE = 12  # min characters of a token, except at the end of a script
 END = "<|end|>"
-CERTAIN = 4  # weight of a successor: times the root of SIZE, this is its logit, and 0 is that of the others
+CERTAIN = 4  # weight of a successor; its logit is this times sqrt(SIZE), the others have logit 0
 
 
 def call_text(name, **arguments):
-    """How models of the family `hermes` call a tool."""
+    """Returns a tool call in the format of the family `hermes`."""
     return "<tool_call>\n" + json.dumps({"name": name, "arguments": arguments}) + "\n</tool_call>"
 
 
 def pieces(script, known):
-    """The script in pieces that differ from all that are known, as a token stands for one place only."""
+    """Returns the script in pieces that differ from all known pieces, because each token has only one position."""
     start = 0
     while start < len(script):
         end = start + PIECE
@@ -38,9 +38,9 @@ def pieces(script, known):
 
 
 def write_scripted_model(path, turns, thinks=False):
-    """A model that says the text of the first turn whose condition holds; turns are pairs of a condition of Jinja and a text.
+    """Writes a model that answers with the text of the first turn whose condition holds. Turns are pairs of a Jinja condition and a text.
 
-    Conditions see `messages`, `tools` and `last`, the last message's content. A model that thinks writes its thoughts in <think>.
+    Conditions can use `messages`, `tools` and `last`, the last message's content. If `thinks`, thoughts are written in <think>.
     """
     tokens = ["<unk>", "<|begin|>", END, *(f"<0x{byte:02X}>" for byte in range(256))]
     kinds = [gguf.TokenType.UNKNOWN, gguf.TokenType.CONTROL, gguf.TokenType.CONTROL] + [gguf.TokenType.BYTE] * 256

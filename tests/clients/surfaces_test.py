@@ -1,8 +1,8 @@
-"""Random requests on every surface for answers, to a model whose answers are known.
+"""Tests random requests on every API for answers (a surface), to a model whose answers are known.
 
-Each surface has its own words for thinking, text and calls of tools, streamed and whole. All of them must give what the model's script
-says: one request after the other, and all at once beside requests that are cancelled. The seed of the requests is
-BILLOW_SURFACES_SEED; BILLOW_SURFACES is their number.
+Each surface has its own format for thinking, text and tool calls, streamed and whole. All of them must return the text of the model's
+script: one request after another, and in parallel with cancelled requests. BILLOW_SURFACES_SEED is the seed of the requests,
+BILLOW_SURFACES is their number.
 """
 
 import concurrent.futures
@@ -37,7 +37,7 @@ TOOLS = {
 class Script:
     text: str = ""
     thinking: str = ""
-    calls: tuple = ()  # of pairs: name, arguments as JSON
+    calls: tuple = ()  # pairs (name, arguments as JSON)
 
     @property
     def written(self):
@@ -77,12 +77,12 @@ def server(tmp_path_factory):
 
 
 @dataclasses.dataclass
-class Told:
-    """What a surface tells of one choice."""
+class Content:
+    """The content of one choice of an answer."""
 
     text: str = ""
     thinking: str = ""
-    calls: list = dataclasses.field(default_factory=list)  # of [name, arguments]
+    calls: list = dataclasses.field(default_factory=list)  # lists [name, arguments]
     finish: str = ""
 
     def seen(self):
@@ -90,11 +90,11 @@ class Told:
 
 
 class Cut(Exception):
-    """The client has left."""
+    """The test has disconnected."""
 
 
 def events_of(answer, cancel_after):
-    """The data of each event or line of a stream."""
+    """Yields the data of each event or line of a stream."""
     for n, line in enumerate(answer):
         if cancel_after is not None and n >= cancel_after:
             raise Cut
@@ -133,23 +133,23 @@ class Ollama:
         return body | ({"tools": self.tools(case.tools)} if case.tools else {})
 
     def whole(self, answer):
-        told = Told()
-        self.add(told, answer)
-        return [told]
+        content = Content()
+        self.add(content, answer)
+        return [content]
 
-    def add(self, told, part):
+    def add(self, content, part):
         message = part["message"]
-        told.text += message["content"]
-        told.thinking += message.get("thinking", "")
-        told.calls += [[one["function"]["name"], json.dumps(one["function"]["arguments"])] for one in message.get("tool_calls", [])]
+        content.text += message["content"]
+        content.thinking += message.get("thinking", "")
+        content.calls += [[one["function"]["name"], json.dumps(one["function"]["arguments"])] for one in message.get("tool_calls", [])]
         if part["done"]:
-            told.finish = part["done_reason"]
+            content.finish = part["done_reason"]
 
     def stream(self, events, case):
-        told = Told()
+        content = Content()
         for part in events:
-            self.add(told, part)
-        return [told]
+            self.add(content, part)
+        return [content]
 
 
 class Chat(Ollama):
@@ -171,31 +171,31 @@ class Chat(Ollama):
         body |= {"tools": self.tools(case.tools), "tool_choice": case.choice} if case.tools else {}
         return body | ({"stop": case.stop} if case.stop else {}) | ({"max_tokens": case.limit} if case.limit else {})
 
-    def message(self, told, message):
-        told.text += message.get("content") or ""
-        told.thinking += message.get("reasoning") or message.get("reasoning_content") or ""
+    def message(self, content, message):
+        content.text += message.get("content") or ""
+        content.thinking += message.get("reasoning") or message.get("reasoning_content") or ""
 
     def whole(self, answer):
-        all_told = []
+        choices = []
         for choice in sorted(answer["choices"], key=lambda choice: choice["index"]):
-            told = Told(finish=choice["finish_reason"])
-            self.message(told, choice["message"])
-            told.calls = [[one["function"]["name"], one["function"]["arguments"]] for one in choice["message"].get("tool_calls") or []]
-            all_told.append(told)
-        return all_told
+            content = Content(finish=choice["finish_reason"])
+            self.message(content, choice["message"])
+            content.calls = [[one["function"]["name"], one["function"]["arguments"]] for one in choice["message"].get("tool_calls") or []]
+            choices.append(content)
+        return choices
 
     def stream(self, events, case):
-        all_told = [Told() for _ in range(case.n)]
+        choices = [Content() for _ in range(case.n)]
         for part in events:
             for choice in part["choices"]:
-                told = all_told[choice["index"]]
-                self.message(told, choice["delta"])
+                content = choices[choice["index"]]
+                self.message(content, choice["delta"])
                 for one in choice["delta"].get("tool_calls") or []:
-                    if one["index"] == len(told.calls):
-                        told.calls.append([one["function"]["name"], ""])
-                    told.calls[one["index"]][1] += one["function"].get("arguments") or ""
-                told.finish = choice["finish_reason"] or told.finish
-        return all_told
+                    if one["index"] == len(content.calls):
+                        content.calls.append([one["function"]["name"], ""])
+                    content.calls[one["index"]][1] += one["function"].get("arguments") or ""
+                content.finish = choice["finish_reason"] or content.finish
+        return choices
 
 
 class Responses:
@@ -218,32 +218,32 @@ class Responses:
         return body | ({"max_output_tokens": case.limit} if case.limit else {})
 
     def whole(self, answer):
-        told = Told(finish=answer["status"])
+        content = Content(finish=answer["status"])
         for item in answer["output"]:
             if item["type"] == "message":
-                told.text += "".join(part["text"] for part in item["content"])
+                content.text += "".join(part["text"] for part in item["content"])
             elif item["type"] == "reasoning":
-                told.thinking += "".join(part["text"] for part in item.get("content") or item["summary"])
+                content.thinking += "".join(part["text"] for part in item.get("content") or item["summary"])
             else:
-                told.calls.append([item["name"], item["arguments"]])
-        return [told]
+                content.calls.append([item["name"], item["arguments"]])
+        return [content]
 
     def stream(self, events, case):
-        told, last = Told(), None
+        content, last = Content(), None
         for n, event in enumerate(events):
             assert event["sequence_number"] == n
             kind = event["type"]
             if kind == "response.output_text.delta":
-                told.text += event["delta"]
+                content.text += event["delta"]
             elif kind in ("response.reasoning_text.delta", "response.reasoning_summary_text.delta"):
-                told.thinking += event["delta"]
+                content.thinking += event["delta"]
             elif kind == "response.output_item.added" and event["item"]["type"] == "function_call":
-                told.calls.append([event["item"]["name"], ""])
+                content.calls.append([event["item"]["name"], ""])
             elif kind == "response.function_call_arguments.delta":
-                told.calls[-1][1] += event["delta"]
+                content.calls[-1][1] += event["delta"]
             last = event
         whole = self.whole(last["response"])[0]
-        assert whole.seen() == told.seen(), "the last event has what the others had"
+        assert whole.seen() == content.seen(), "the last event repeats the others"
         return [whole]
 
 
@@ -270,32 +270,32 @@ class Messages:
         return body | ({"stop_sequences": [case.stop]} if case.stop else {})
 
     def whole(self, answer):
-        told = Told(finish=answer["stop_reason"])
+        content = Content(finish=answer["stop_reason"])
         for block in answer["content"]:
-            told.text += block.get("text", "")
-            told.thinking += block.get("thinking", "")
+            content.text += block.get("text", "")
+            content.thinking += block.get("thinking", "")
             if block["type"] == "tool_use":
-                told.calls.append([block["name"], json.dumps(block["input"])])
-        return [told]
+                content.calls.append([block["name"], json.dumps(block["input"])])
+        return [content]
 
     def stream(self, events, case):
-        told = Told()
+        content = Content()
         for event in events:
             if event["type"] == "content_block_start" and event["content_block"]["type"] == "tool_use":
-                told.calls.append([event["content_block"]["name"], ""])
+                content.calls.append([event["content_block"]["name"], ""])
             elif event["type"] == "content_block_delta":
                 delta = event["delta"]
-                told.text += delta.get("text", "")
-                told.thinking += delta.get("thinking", "")
+                content.text += delta.get("text", "")
+                content.thinking += delta.get("thinking", "")
                 if delta["type"] == "input_json_delta":
-                    told.calls[-1][1] += delta["partial_json"]
+                    content.calls[-1][1] += delta["partial_json"]
             elif event["type"] == "message_delta":
-                told.finish = event["delta"]["stop_reason"]
-        return [told]
+                content.finish = event["delta"]["stop_reason"]
+        return [content]
 
 
 SURFACES = (Ollama(), Chat(), Responses(), Messages())
-FINISHES = {  # by the path: of an answer that ends by itself, with calls, and at its limit
+FINISHES = {  # by path: finish of an answer that ends by itself, with calls, and at its limit
     "/api/chat": ("stop", "stop", "length"),
     "/v1/chat/completions": ("stop", "tool_calls", "length"),
     "/v1/responses": ("completed", "completed", "incomplete"),
@@ -322,7 +322,7 @@ class Case:
         return f"Please do case {self.script}."
 
     def expected(self):
-        """Text, thinking and calls, and why the answer ends."""
+        """Returns (text, thinking, calls), and the finish reason."""
         script = SCRIPTS[self.script]
         ended, called, at_limit = FINISHES[self.surface.path]
         if self.limit:
@@ -362,19 +362,19 @@ def ask(server, case, cancel_after=None):
         return case.surface.whole(json.loads(answer.read()))
 
 
-def check(case, all_told):
+def check(case, choices):
     expected, finish = case.expected()
-    assert len(all_told) == case.n
-    for told in all_told:
+    assert len(choices) == case.n
+    for content in choices:
         if expected is None:
-            assert told.text and SCRIPTS[case.script].text.startswith(told.text.rstrip("\N{REPLACEMENT CHARACTER}")), case
+            assert content.text and SCRIPTS[case.script].text.startswith(content.text.rstrip("\N{REPLACEMENT CHARACTER}")), case
         else:
-            assert told.seen() == expected, case
-        assert told.finish == finish, case
+            assert content.seen() == expected, case
+        assert content.finish == finish, case
 
 
 def answered(server):
-    """How many requests the metrics have, by route."""
+    """Returns the number of requests in the metrics, by route."""
     text = server.request("GET", "/metrics")[2].decode()
     counts = dict.fromkeys(FINISHES, 0)
     for labels, value in re.findall(r"^billow_requests_total\{(.*)\} (\d+)$", text, re.MULTILINE):
@@ -384,20 +384,20 @@ def answered(server):
     return counts
 
 
-def test_every_surface_tells_what_the_model_wrote(server):
+def test_every_surface_returns_the_models_text(server):
     chance = random.Random(SEED)
     cases = [random_case(chance) for _ in range(N_REQUESTS)]
     before = answered(server)
     for case in cases:
         check(case, ask(server, case))
     wanted = {path: n + sum(case.surface.path == path for case in cases) for path, n in before.items()}
-    deadline = time.monotonic() + 30  # an answer is counted behind its last byte
+    deadline = time.monotonic() + 30  # the server counts an answer after its last byte
     while answered(server) != wanted and time.monotonic() < deadline:
         time.sleep(0.02)
     assert answered(server) == wanted
 
 
-def test_the_same_is_told_beside_others_that_come_and_go(server):
+def test_surfaces_return_the_same_among_cancelled_requests(server):
     chance = random.Random(SEED + 1)
     cases = [random_case(chance) for _ in range(N_REQUESTS)]
 
@@ -414,7 +414,7 @@ def test_the_same_is_told_beside_others_that_come_and_go(server):
             done.result()
 
 
-def test_a_stored_response_goes_on(server):
+def test_stored_response_continues(server):
     def respond(**fields):
         return server.json("POST", "/v1/responses", {"model": "player", "temperature": 0, **fields})
 

@@ -1,4 +1,4 @@
-// What the AI SDK of Vercel makes of a server, by its providers for each API: node vercel_ai.mjs PACKAGES URL AGENT
+// Prints the results of Vercel's AI SDK with its provider for each API: node vercel_ai.mjs PACKAGES URL AGENT
 import { createRequire } from 'node:module'
 import { pathToFileURL } from 'node:url'
 
@@ -22,12 +22,12 @@ const providers = {
 const City = z.object({ name: z.string().max(20), country: z.string().max(20) })
 const describe = { schema: City, prompt: 'Describe Paris as JSON: its name and its country.' }
 const question = 'What is the capital of France?'
-// The provider of Ollama takes the options of the model by a name of its own.
+// Ollama's provider has its own name for model options.
 const limited = (n) => ({
   temperature: 0, maxOutputTokens: n, maxRetries: 0, providerOptions: { ollama: { options: { temperature: 0, num_predict: n } } },
 })
 const found = {}
-globalThis.AI_SDK_LOG_WARNINGS = false // they would go to the output, and this is ours
+globalThis.AI_SDK_LOG_WARNINGS = false // warnings would mix with this program's output
 
 for (const [name, of] of Object.entries(providers)) {
   const seen = found[name] = {}

@@ -1,4 +1,4 @@
-"""The AI SDK of Vercel with its providers for OpenAI's APIs, for Anthropic's and for Ollama's, in a Node program of ours."""
+"""Tests the AI SDK of Vercel with its providers for OpenAI, Anthropic and Ollama, with a small Node program."""
 
 import pytest
 from node_program import need, run_node
@@ -15,16 +15,16 @@ def seen(request, found):
     return found[request.param]
 
 
-def test_a_stream_says_the_same(seen):
+def test_stream_equals_the_whole_answer(seen):
     assert "Paris" in seen["text"] and "".join(seen["pieces"]) == seen["text"]
     assert len(seen["pieces"]) > 1 and seen["tokens"] > 3
 
 
-def test_an_answer_is_what_its_schema_says(seen):
+def test_answer_follows_a_schema(seen):
     assert sorted(seen["object"]) == sorted(seen["last"]) == ["country", "name"]
     assert seen["parts"] > 1
 
 
 @pytest.mark.parametrize("how", ["whole", "stream"])
-def test_a_tool_is_called_and_its_result_is_read(seen, how):
+def test_tool_call_and_result(seen, how):
     assert seen[how] == {"text": "The sun shines in Rome.", "steps": 2, "asked": ["Rome"]}

@@ -1,5 +1,5 @@
-"""Answers to random schemas, judged by the jsonschema package of Python: of generated models, whose logits are as good as
-random, and of the real models where they are there. Every answer that ends by itself is JSON that its schema accepts."""
+"""Tests answers to random schemas of generated models, whose logits are nearly random, and of real models if they exist.
+Every answer that ends by itself must be JSON that its schema accepts. The judge is Python's package jsonschema."""
 import contextlib
 import datetime
 import http.client
@@ -26,7 +26,7 @@ except ImportError:
 
 
 TIME = re.compile(r"([01]\d|2[0-3]):[0-5]\d:([0-5]\d|60)(\.\d+)?(z|[+-]([01]\d|2[0-3]):[0-5]\d)", re.IGNORECASE | re.ASCII)
-# The package's own "time" is that of draft 3, without a zone, and its "date-time" needs another package.
+# The package checks "time" by draft 3, without a time zone. Its "date-time" needs another package.
 FORMATS = jsonschema.FormatChecker(formats=("date", "ipv4", "uuid"))
 
 
@@ -62,7 +62,7 @@ class UnixConnection(http.client.HTTPConnection):
 
 
 class Schemas:
-    """Random schemas of what Billow holds."""
+    """Random schemas of the keywords that Billow supports."""
 
     def __init__(self, seed):
         self.random = random.Random(seed)
@@ -178,7 +178,7 @@ class Answers(ProgramTest):
         work = [(schemas.root(), SEED * 1000 + i) for i in range(n_schemas)]
         done, lock = [], threading.Lock()
 
-        def answer_some():
+        def run_client():
             while True:
                 with lock:
                     if not work:
@@ -186,7 +186,7 @@ class Answers(ProgramTest):
                     schema, seed = work.pop()
                 done.append((schema, *self.complete(schema, seed, n_tokens, temperature)))
 
-        threads = [threading.Thread(target=answer_some) for _ in range(4)]
+        threads = [threading.Thread(target=run_client) for _ in range(4)]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -202,13 +202,13 @@ class Answers(ProgramTest):
         print(f"{pathlib.Path(model).name}: {n_ended} of {n_schemas} answers ended", file=sys.stderr)
         return n_ended
 
-    def test_generated_models(self):
+    def test_generated_models_follow_schemas(self):
         models = [next(iter(sorted(self.dir.glob(f"{kind}*.gguf")))) for kind in ("llama", "qwen2", "gemma3")]
         for model in models:
             with self.subTest(model=model.name):
                 self.assertGreater(self.judge(model, N_TINY, 1500, 1.0), N_TINY // 2)
 
-    def test_real_models(self):
+    def test_real_models_follow_schemas(self):
         folder = pathlib.Path(os.environ.get("BILLOW_TEST_MODELS", pathlib.Path.home() / ".cache/billow/models"))
         models = sorted(folder.glob("*.gguf"))
         if not models:

@@ -1,5 +1,5 @@
-// Adapters (LoRA) of sequences: what they add, in batches with others, with shared prefixes, and in
-// the ledger.
+// Tests of adapters (LoRA) of sequences: their results, batches with several adapters, shared
+// prefixes, and memory in the ledger.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -41,7 +41,7 @@ struct Wanted {
   SequenceOptions options;
 };
 
-// Runs them together, at most max_rows rows a step.
+// Runs all wanted sequences in parallel, at most max_rows rows per step.
 std::vector<Answer> run(Engine& engine, const std::vector<Wanted>& wanted,
                         size_t max_rows = SIZE_MAX) {
   std::vector<std::shared_ptr<const Sequence>> sequences;
@@ -69,9 +69,9 @@ std::string error_of(const std::function<void()>& what) {
   return "";
 }
 
-// One adapter, and the sum of two with scales, against models whose weights hold what they add.
-// Embedding and output are changed, too, also where they are one tensor.
-TEST(Adapter, AddsWhatMergedWeightsHave) {
+// Compares one adapter, and a scaled sum of two, with models whose weights contain the same change.
+// The first adapter also changes the embedding, unless the output is the same tensor.
+TEST(Adapter, EqualsMergedWeights) {
   TinyAdapters files;
   const std::vector<int32_t> tokens = random_tokens(40, 300, 7);
   for (const char* architecture : {"llama", "qwen2", "gemma3"}) {
@@ -80,11 +80,11 @@ TEST(Adapter, AddsWhatMergedWeightsHave) {
     const gguf::File model = gguf::File::parse(bytes, "tiny.gguf");
     const bool is_tied = model.find_tensor("output.weight") == nullptr;
     const auto all = [&](const std::string& name) {
-      return !is_tied || name != "token_embd.weight";  // in the merged model it would be the output
+      return !is_tied || name != "token_embd.weight";  // merging would change the output, too
     };
     auto first = files.make(model, {.seed = 1, .changes = all});
     auto second = files.make(model, {.rank = 7, .alpha = 0.0f, .seed = 2});
-    second.factor = 1.0f;  // without an alpha the scale counts alone
+    second.factor = 1.0f;  // without an alpha, only the scale applies
     const auto logits = [&](const std::vector<std::byte>& of, const AdapterFiles& adapters) {
       Engine engine(gguf::File::parse(of, "tiny.gguf"),
                     {.kv_type = kernels::KvType::kF32, .adapters = adapters});
@@ -112,8 +112,9 @@ TEST(Adapter, AddsWhatMergedWeightsHave) {
   }
 }
 
-// Only the embedding: rows that are looked up change, the output that is the same tensor does not.
-TEST(Adapter, OfATiedEmbeddingChangesRowsThatAreLookedUpAlone) {
+// An adapter of a tied embedding changes the rows that are looked up. The output, which is the same
+// tensor, does not change.
+TEST(Adapter, TiedEmbeddingAdapterChangesOnlyLookups) {
   TinyAdapters files;
   reference::TinyModelOptions options = model_of("llama");
   options.tied = true;
@@ -121,7 +122,7 @@ TEST(Adapter, OfATiedEmbeddingChangesRowsThatAreLookedUpAlone) {
   const gguf::File model = gguf::File::parse(tied, "tiny.gguf");
   const auto is_table = [](const std::string& name) { return name == "token_embd.weight"; };
   const auto adapter = files.make(model, {.changes = is_table});
-  // The merged model has the old table as its output.
+  // The merged model uses the unchanged table as its output.
   const std::vector<std::byte> bytes = merged(model, {adapter});
   gguf::Writer writer;
   const gguf::File changed = gguf::File::parse(bytes, "merged.gguf");
@@ -142,9 +143,9 @@ TEST(Adapter, OfATiedEmbeddingChangesRowsThatAreLookedUpAlone) {
   for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], wanted[i], 1e-3f);
 }
 
-// Four adapters and the model alone in one batch, prompts cut at random: each gets the tokens and
-// log probabilities that it gets alone, to the bit.
-TEST(Adapter, EachSequenceOfABatchGetsWhatItGetsAlone) {
+// One batch has sequences of four adapters and of the plain model, with randomly chunked prompts.
+// Each sequence gets the same tokens and log probabilities as alone, to the bit.
+TEST(Adapter, BatchedSequencesEqualSingleOnes) {
   TinyAdapters files;
   const std::pair<const char*, quant::Type> models[] = {
       {"llama", quant::Type::kQ4_K}, {"qwen2", quant::Type::kF32}, {"gemma3", quant::Type::kQ4_0}};
@@ -172,8 +173,8 @@ TEST(Adapter, EachSequenceOfABatchGetsWhatItGetsAlone) {
   }
 }
 
-// A prompt is known for the adapter that it was evaluated with alone.
-TEST(Adapter, PrefixesOfAdaptersAreApart) {
+// A cached prefix is used only for the adapter that evaluated it.
+TEST(Adapter, AdaptersDoNotSharePrefixes) {
   TinyAdapters files;
   TinyEngine tiny(model_of("llama"), {.max_cached = kPlenty});
   const std::vector<AdapterFiles> kinds = {{},
@@ -198,8 +199,9 @@ TEST(Adapter, PrefixesOfAdaptersAreApart) {
   }
 }
 
-// Adapters are loaded once for all that use them, kept behind them, and make way for what runs.
-TEST(Adapter, TheLedgerCountsThemOnceAndDropsIdleOnes) {
+// Sequences share one loaded copy of an adapter. Idle adapters stay cached until running sequences
+// need their memory.
+TEST(Adapter, LedgerCountsSharedAdapterOnceAndEvictsIdleOnes) {
   TinyAdapters files;
   reference::TinyModelOptions model = model_of("llama");
   TinyEngine tiny(model);
@@ -221,14 +223,14 @@ TEST(Adapter, TheLedgerCountsThemOnceAndDropsIdleOnes) {
   while (!tiny.engine.idle()) tiny.engine.step();
   EXPECT_EQ(tiny.engine.memory().adapters_cached, one);
   EXPECT_EQ(tiny.engine.memory().cached(), one);
-  // Room for two: the third takes the place of the one that was used least recently.
+  // There is room for two: the third evicts the least recently used one.
   tiny.engine.set_memory_budget(tiny.engine.memory().held() + 3 * one / 2 +
                                 tiny.engine.need().kv_bytes(512));
   run(tiny.engine, {{prompt, with(greedy(2), kinds[1])}});
   EXPECT_EQ(tiny.engine.memory().adapters_cached, 2 * one);
   run(tiny.engine, {{prompt, with(greedy(2), kinds[2])}});
   EXPECT_EQ(tiny.engine.memory().adapters_cached, 2 * one);
-  // All of them make way for a smaller budget, and are loaded again.
+  // A smaller budget evicts all adapters. They are loaded again when needed.
   tiny.engine.set_memory_budget(1);
   EXPECT_EQ(tiny.engine.memory().adapters, 0u);
   tiny.engine.set_memory_budget(kPlenty);
@@ -237,8 +239,8 @@ TEST(Adapter, TheLedgerCountsThemOnceAndDropsIdleOnes) {
             run(fresh.engine, {{prompt, with(greedy(5), kinds[1])}}));
 }
 
-// Where not all have room at once they wait for one another, and each gets its answer.
-TEST(Adapter, SequencesWaitForTheMemoryOfAdapters) {
+// If the adapters do not all fit into memory, sequences wait for one another. Each gets its answer.
+TEST(Adapter, SequencesWaitForAdapterMemory) {
   TinyAdapters files;
   const reference::TinyModelOptions model = model_of("llama");
   TinyEngine tiny(model);
@@ -266,7 +268,7 @@ TEST(Adapter, SequencesWaitForTheMemoryOfAdapters) {
             std::string::npos);
 }
 
-TEST(Adapter, FilesThatDoNotFitAreRefusedInOneLine) {
+TEST(Adapter, RefusesUnsuitableFilesWithOneLineErrors) {
   TinyAdapters files;
   TinyEngine tiny(model_of("llama"));
   const gguf::File& model = tiny.engine.file();
@@ -345,7 +347,7 @@ TEST(Adapter, FilesThatDoNotFitAreRefusedInOneLine) {
               tiny.engine.start({1}, with(greedy(1), {AdapterFile{"/nonexistent/a.gguf"}}));
             }).find("/nonexistent/a.gguf"),
             std::string::npos);
-  // The engine goes on.
+  // The engine still works.
   EXPECT_EQ(run(tiny.engine, {{{1, 2, 3}, with(greedy(3), {{made.path}})}})[0].tokens.size(), 3u);
 }
 

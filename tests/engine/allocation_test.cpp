@@ -1,5 +1,5 @@
-// What passes over texts allocate once they are warm, and what they do where that is refused: the
-// operator new of this program counts and refuses.
+// Tests which allocations warm passes over texts make, and what happens when an allocation fails.
+// This program's operator new counts allocations and can make them fail.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -14,8 +14,8 @@
 namespace {
 
 constexpr size_t kLarge = size_t{64} << 10;
-std::atomic<size_t> n_large{0};          // allocations above it, of all threads
-std::atomic<long> n_before_refusal{-1};  // allocations that still succeed; below 0: all
+std::atomic<size_t> n_large{0};          // allocations above that size, of all threads
+std::atomic<long> n_before_refusal{-1};  // allocations that still succeed; negative: all
 
 bool is_refused() { return n_before_refusal >= 0 && n_before_refusal.fetch_sub(1) == 0; }
 
@@ -37,7 +37,8 @@ void* or_throw(void* memory) {
 
 }  // namespace
 
-// The others call these. Not inlined: GCC takes one that is for freeing what another made.
+// The other overloads call these. They are not inlined, because GCC would otherwise report
+// mismatched allocation and deallocation functions.
 [[gnu::noinline]] void* operator new(size_t n_bytes) { return or_throw(allocated(n_bytes)); }
 [[gnu::noinline]] void* operator new(size_t n_bytes, const std::nothrow_t&) noexcept {
   return allocated(n_bytes);
@@ -65,7 +66,7 @@ TEST(EncoderAllocation, PG_3_WarmPassesAllocateNoLargeBuffers) {
     models.push_back(std::make_unique<EncoderModel>(gguf::File::parse(bytes, "tiny.gguf"),
                                                     EngineOptions{.n_threads = 2}));
     EmbedBatcher batcher(std::move(models));
-    // 100 texts, of several passes and of any lengths; made before the counting.
+    // 100 texts of many lengths, for several passes. They are created before counting starts.
     std::vector<EmbedRequest> requests(6);
     for (EmbedRequest& request : requests)
       for (unsigned i = 0; i < 100; ++i) request.texts.push_back(random_text(1 + i * i % 130, i));
@@ -84,7 +85,7 @@ TEST(EncoderAllocation, PG_3_WarmPassesAllocateNoLargeBuffers) {
     for (size_t i = 2; i < 5; ++i) EXPECT_EQ(n_large_of(i), 0u) << quant::row(type).name;
     EXPECT_GE(batcher.state().counts.n_passes, n_passes + 3 * 3);
     EXPECT_EQ(batcher.state().memory.scratch, scratch);
-    // A vector for each of 200 tokens is above the bound, and is counted.
+    // The vectors of 200 tokens are larger than the bound, so their allocation is counted.
     requests[5].texts.assign(1, random_text(200, 0));
     requests[5].texts[0].pooling = Pooling::kNone;
     EXPECT_GE(n_large_of(5), 1u);
@@ -93,9 +94,10 @@ TEST(EncoderAllocation, PG_3_WarmPassesAllocateNoLargeBuffers) {
   }
 }
 
-// Whichever it is, of whichever thread: the pass fails as a whole, and the next one is as ever.
-TEST(EncoderAllocation, APassThatIsRefusedAnAllocationFailsAndTheNextDoesNot) {
-  for (const size_t n_texts : {1u, 9u}) {  // shared by the threads; some of each thread's own
+// If any allocation of any thread fails, the whole pass fails. The next pass works as usual.
+TEST(EncoderAllocation, FailedAllocationFailsOnlyItsPass) {
+  for (const size_t n_texts :
+       {1u, 9u}) {  // 1: threads share the text; 9: each thread has its own texts
     const std::vector<std::byte> bytes =
         reference::make_tiny_encoder({.type = quant::Type::kQ8_0, .n_layers = 1});
     EncoderModel model(gguf::File::parse(bytes, "tiny.gguf"), {.n_threads = 3});
@@ -112,7 +114,7 @@ TEST(EncoderAllocation, APassThatIsRefusedAnAllocationFailsAndTheNextDoesNot) {
       n_before_refusal = n;
       try {
         model.embed(pass, found);
-        is_through = n_before_refusal.exchange(-1) > 0;  // it took fewer
+        is_through = n_before_refusal.exchange(-1) > 0;  // the pass made fewer allocations than n
       } catch (const std::bad_alloc&) {
         n_before_refusal = -1;
         ++n_refused;

@@ -1,4 +1,4 @@
-// Whole answers of engines with and without drafts, and whether they are the same.
+// Reads whole answers of engines with and without drafts, and compares them.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -39,7 +39,7 @@ struct Whole {
   size_t n_steps = 0;
 };
 
-// Runs until all have ended.
+// Runs the engine until all generations have ended. Returns their answers.
 inline std::vector<Whole> read_all(Engine& engine,
                                    const std::vector<std::unique_ptr<Generation>>& generations) {
   std::vector<Whole> all(generations.size());
@@ -114,7 +114,7 @@ inline SequenceOptions drawn(int64_t seed, int64_t n = 80) {
   return options;
 }
 
-// A text that goes wrong at some places, so that drafts are accepted in parts.
+// Returns the text with random errors, so that only some of its tokens are accepted as drafts.
 inline Tokens edited(Tokens text, unsigned seed, unsigned n_vocab = 300) {
   std::mt19937 random(seed);
   for (size_t i = 0; i < text.size(); ++i) {

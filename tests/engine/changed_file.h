@@ -1,4 +1,4 @@
-// Model files with something wrong, and what loading them says. For tests.
+// Makes invalid model files for tests, and returns the errors of loading them.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -19,12 +19,12 @@ namespace billow::engine {
 struct Change {
   std::string drop_key = {};
   std::string drop_tensor = {};
-  std::string reshape_tensor = {};  // its rows and columns change places
-  std::string retype_tensor = {};   // becomes I16, its bytes whatever
+  std::string reshape_tensor = {};  // swaps the tensor's rows and columns
+  std::string retype_tensor = {};   // changes the tensor's type to I16, with zeros as values
   std::function<void(gguf::Writer&)> set = {};
 };
 
-// The file with the change.
+// Returns the bytes of the file with the change.
 inline std::vector<std::byte> changed(const gguf::File& file, const Change& change) {
   gguf::Writer writer;
   for (const gguf::Entry& entry : file.metadata())
@@ -36,7 +36,7 @@ inline std::vector<std::byte> changed(const gguf::File& file, const Change& chan
     std::vector<uint64_t> shape(tensor.shape.begin(), tensor.shape.begin() + tensor.n_dims);
     if (tensor.name == change.reshape_tensor) std::swap(shape.front(), shape.back());
     if (tensor.name == change.retype_tensor) {
-      constexpr uint32_t kI16 = 25;  // numbers that no matrix is made of
+      constexpr uint32_t kI16 = 25;  // a type that no matrix can have
       zeros.resize(tensor.n_elements() * 2);
       writer.add_tensor(tensor.name, kI16, shape, zeros);
     } else {
@@ -46,8 +46,8 @@ inline std::vector<std::byte> changed(const gguf::File& file, const Change& chan
   return writer.to_bytes();
 }
 
-// What making a LoadedModel of the changed file says, in one line that names the file; empty if
-// nothing.
+// Returns the error of creating a LoadedModel from the changed file; empty if there is no error.
+// Expects the error to be one line that names the file.
 template <typename LoadedModel>
 std::string refusal_of(std::span<const std::byte> bytes, const Change& change) {
   const std::vector<std::byte> made = changed(gguf::File::parse(bytes, "whole.gguf"), change);

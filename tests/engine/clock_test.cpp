@@ -1,4 +1,5 @@
-// A wall clock that jumps, as this program's clock_gettime: waits and what is measured go on.
+// Tests that a jump of the wall clock does not disturb waits and measurements. This program
+// replaces clock_gettime.
 #include <gtest/gtest.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -26,7 +27,7 @@ using std::chrono::hours;
 using std::chrono::milliseconds;
 using std::chrono::minutes;
 
-TEST(EmbedClock, FI_14_AJumpOfTheWallClockChangesNoWaitAndNoMeasure) {
+TEST(EmbedClock, FI_14_WallClockJumpChangesNoWaitOrMeasurement) {
   FakeEmbedders fake({});
   for (const auto jump : {hours(1), hours(-1)}) {
     const auto wall = std::chrono::system_clock::now();

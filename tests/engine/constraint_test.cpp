@@ -1,4 +1,4 @@
-// Answers that are held to a grammar: the engine, the sampler and the bridge together.
+// Tests answers that must follow a grammar: engine, sampler and grammar bridge together.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -79,7 +79,7 @@ std::vector<reference::TinyModelOptions> vocabularies() {
   return {{}, {.vocabulary = reference::TinyVocabulary::kLlama2}, {.architecture = "gemma3"}};
 }
 
-TEST(Constraints, AnswersAreWhatTheGrammarSays) {
+TEST(Constraints, AnswersFollowTheGrammar) {
   for (const reference::TinyModelOptions& model : vocabularies()) {
     TinyEngine tiny(model, {.n_threads = 1});
     size_t n_ended = 0;
@@ -98,7 +98,7 @@ TEST(Constraints, AnswersAreWhatTheGrammarSays) {
   }
 }
 
-TEST(Constraints, TokensThatMustComeAreEvaluatedTogether) {
+TEST(Constraints, EvaluatesForcedTokensInOneStep) {
   for (const reference::TinyModelOptions& model : vocabularies()) {
     TinyEngine tiny(model, {.n_threads = 1});
     const Whole whole = answer(tiny.engine, schema(kPerson), drawn(5));
@@ -106,7 +106,7 @@ TEST(Constraints, TokensThatMustComeAreEvaluatedTogether) {
   }
 }
 
-TEST(Constraints, TheyAreTheTokensThatWouldBeChosenOneByOne) {
+TEST(Constraints, ForcedTokensEqualTokensSampledOneByOne) {
   for (const reference::TinyModelOptions& model : vocabularies()) {
     TinyEngine tiny(model, {.n_threads = 1, .max_draft = 0});
     for (int64_t seed = 0; seed < 4; ++seed) {
@@ -114,7 +114,7 @@ TEST(Constraints, TheyAreTheTokensThatWouldBeChosenOneByOne) {
       options.sampling.repeat_penalty = 1.3f;
       if (seed % 2 == 1) options.sampling.mirostat = 2;
       const Whole together = answer(tiny.engine, schema(kPerson), options);
-      options.sampling.logprobs = true;  // wants all of them chosen
+      options.sampling.logprobs = true;  // with log probabilities, every token is sampled
       const Whole one_by_one = answer(tiny.engine, schema(kPerson), options);
       EXPECT_EQ(together.tokens, one_by_one.tokens);
       EXPECT_GE(one_by_one.n_steps, one_by_one.tokens.size());
@@ -123,7 +123,7 @@ TEST(Constraints, TheyAreTheTokensThatWouldBeChosenOneByOne) {
   }
 }
 
-TEST(Constraints, TheSameAloneAndInABatch) {
+TEST(Constraints, AnswersAreEqualAloneAndInABatch) {
   const Constraint constraints[] = {
       schema(kPerson), regex("(the |and ){8}[0-9]{5}x"), {.grammar = {GrammarKind::kJsonObject}}};
   TinyEngine alone({}, {.n_threads = 1});
@@ -152,7 +152,7 @@ TEST(Constraints, TheSameAloneAndInABatch) {
   }
 }
 
-TEST(Constraints, LimitsAndStopStringsHoldAmongForcedTokens) {
+TEST(Constraints, LimitsAndStopStringsApplyToForcedTokens) {
   TinyEngine tiny({}, {.n_threads = 1});
   const Constraint forced = regex("x[0-9]the end of it all is near[0-9]y");
   SequenceOptions options = drawn(1);
@@ -173,7 +173,7 @@ TEST(Constraints, LimitsAndStopStringsHoldAmongForcedTokens) {
   EXPECT_LT(stopped.tokens.size(), whole.tokens.size());
 }
 
-TEST(Constraints, ForcedTokensNeverOutgrowTheContext) {
+TEST(Constraints, ForcedTokensNeverExceedTheContext) {
   const Constraint forced = regex("x(the end of it all is near ){40}");
   for (const context::OverflowPolicy policy :
        {context::OverflowPolicy::kStop, context::OverflowPolicy::kRefill,
@@ -192,7 +192,7 @@ TEST(Constraints, ForcedTokensNeverOutgrowTheContext) {
   }
 }
 
-TEST(Constraints, FreeTextComesBeforeTheMarker) {
+TEST(Constraints, TextBeforeTheMarkerIsFree) {
   TinyEngine tiny({}, {.n_threads = 1});
   Constraint constraint = regex("[0-9]{4}!");
   constraint.starts_after = " the end";
@@ -207,9 +207,9 @@ TEST(Constraints, FreeTextComesBeforeTheMarker) {
   EXPECT_EQ(held_text.back(), '!');
 }
 
-TEST(Constraints, OneThatCannotGoOnEndsAlone) {
+TEST(Constraints, ConstraintWithoutNextTokenEndsOnlyItsSequence) {
   TinyEngine tiny({}, {.n_threads = 1});
-  // A part that matches nothing.
+  // Part A of this grammar matches no text.
   const Constraint bad = {.grammar = {GrammarKind::kLark, "start: /[0-9]/ A\nA: /ab/ & /ac/"}};
   Generation failing(tiny.engine, {1, 2, 3}, held(tiny.engine, bad, drawn(1)), {});
   Generation other(tiny.engine, {1, 2, 3}, greedy(5), {});
@@ -222,7 +222,7 @@ TEST(Constraints, OneThatCannotGoOnEndsAlone) {
   EXPECT_EQ(other.sequence().error(), "");
 }
 
-TEST(Constraints, BiasThatLeavesNothingSaysSo) {
+TEST(Constraints, ReportsBiasThatForbidsEveryToken) {
   TinyEngine tiny({}, {.n_threads = 1});
   SequenceOptions options = drawn(1);
   for (int32_t token = 0; token < tiny.engine.tokenizer().n_tokens(); ++token)

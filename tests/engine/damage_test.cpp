@@ -1,4 +1,4 @@
-// Models that are not as they should be: each is refused with one line that names what is wrong.
+// Tests invalid model files: the engine refuses each with one line that names the error.
 #include <gtest/gtest.h>
 
 #include "engine/changed_file.h"
@@ -11,9 +11,9 @@ std::string refusal(const Change& change, const reference::TinyModelOptions& opt
   return refusal_of<Engine>(reference::make_tiny_model(options), change);
 }
 
-TEST(Damage, AnUnchangedModelLoads) { EXPECT_EQ(refusal({}), ""); }
+TEST(Damage, UnchangedModelLoads) { EXPECT_EQ(refusal({}), ""); }
 
-TEST(Damage, EveryMissingTensorIsNamed) {
+TEST(Damage, NamesEveryMissingTensor) {
   for (const char* architecture : {"llama", "qwen2", "gemma3"}) {
     const reference::TinyModelOptions options{.architecture = architecture, .n_layers = 2};
     const std::vector<std::byte> bytes = reference::make_tiny_model(options);
@@ -28,7 +28,7 @@ TEST(Damage, EveryMissingTensorIsNamed) {
   }
 }
 
-TEST(Damage, EveryMisshapenMatrixIsNamed) {
+TEST(Damage, NamesEveryMatrixOfWrongShape) {
   const std::vector<std::byte> bytes = reference::make_tiny_model({.n_layers = 1});
   const gguf::File file = gguf::File::parse(bytes, "tiny.gguf");
   for (const gguf::TensorInfo& tensor : file.tensors()) {
@@ -38,7 +38,7 @@ TEST(Damage, EveryMisshapenMatrixIsNamed) {
   }
 }
 
-TEST(Damage, UnknownArchitecturesAndFormatsAreNamed) {
+TEST(Damage, NamesUnknownArchitecturesAndFormats) {
   const std::string architecture = refusal({.set = [](gguf::Writer& w) {
     w.set_string("general.architecture", "perceptron");
     w.set_uint("perceptron.context_length", 10);
@@ -48,7 +48,7 @@ TEST(Damage, UnknownArchitecturesAndFormatsAreNamed) {
   EXPECT_TRUE(names(format, "blk.1.ffn_up.weight") && names(format, "I16")) << format;
 }
 
-TEST(Damage, HyperparametersThatMakeNoSenseAreNamed) {
+TEST(Damage, NamesInvalidHyperparameters) {
   const auto with = [](const char* key, uint32_t value) {
     return refusal({.set = [=](gguf::Writer& w) { w.set_uint(key, value); }});
   };
@@ -72,8 +72,8 @@ TEST(Damage, HyperparametersThatMakeNoSenseAreNamed) {
             "freq_base"));
 }
 
-// A length of experts alone does not make experts.
-TEST(Damage, ALayerWithoutAFeedForwardPartIsRefused) {
+// A layer needs feed-forward weights. The key expert_feed_forward_length alone gives no experts.
+TEST(Damage, RefusesLayerWithoutFeedForward) {
   for (const char* architecture : {"llama", "qwen2", "gemma3"}) {
     const std::string prefix = std::string(architecture) + ".";
     const std::string message = refusal(
@@ -85,7 +85,7 @@ TEST(Damage, ALayerWithoutAFeedForwardPartIsRefused) {
   }
 }
 
-TEST(Damage, AVocabularyWithoutMergesIsRefused) {
+TEST(Damage, RefusesVocabularyWithoutMerges) {
   EXPECT_TRUE(names(refusal({.drop_key = "tokenizer.ggml.merges"}), "merges"));
   EXPECT_TRUE(names(refusal({.drop_key = "tokenizer.ggml.tokens"}), "tokens"));
   EXPECT_TRUE(names(refusal({.drop_key = "general.architecture"}), "general.architecture"));

@@ -1,4 +1,5 @@
-// The same seed gives the same tokens: alone or among others, with one thread or two, in any batch.
+// Tests that the same seed gives the same tokens: alone or in a batch, with one thread or two, for
+// any batch size.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -28,7 +29,7 @@ void run(Engine& engine) {
   while (!engine.idle()) engine.step();
 }
 
-TEST(Determinism, SameTokensAloneOrAmongSevenOthersWithOneThreadOrTwo) {
+TEST(Determinism, SameTokensAloneAndBatchedWithOneOrTwoThreads) {
   for (const char* architecture : {"llama", "qwen2", "gemma3"}) {
     const reference::TinyModelOptions model{.architecture = architecture,
                                             .type = quant::Type::kQ4_K};
@@ -61,8 +62,8 @@ TEST(Determinism, SameTokensAloneOrAmongSevenOthersWithOneThreadOrTwo) {
   }
 }
 
-// While others write, prompts are read in chunks of few tokens.
-TEST(Determinism, PacedPromptsGiveTheSameTokens) {
+// A low max_pass_time makes the engine read prompts in small chunks while other sequences write.
+TEST(Determinism, SmallPromptChunksGiveTheSameTokens) {
   const reference::TinyModelOptions model{.architecture = "llama"};
   std::vector<std::vector<int32_t>> expected;
   for (const auto max_pass_time : {std::chrono::nanoseconds(0), std::chrono::nanoseconds(1000)}) {
@@ -80,8 +81,8 @@ TEST(Determinism, PacedPromptsGiveTheSameTokens) {
   }
 }
 
-// An ended sequence leaves its blocks to the next, whose answer must not know.
-TEST(Determinism, SecondRunOnUsedMemoryGivesTheSameTokens) {
+// A sequence gets blocks that an ended one has used. The old contents must not change its answer.
+TEST(Determinism, ReusedMemoryGivesTheSameTokens) {
   TinyEngine tiny({.architecture = "gemma3"});
   std::vector<int32_t> expected;
   for (int round = 0; round < 3; ++round) {

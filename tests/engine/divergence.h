@@ -1,4 +1,4 @@
-// How far one distribution over the vocabulary is from another.
+// Computes how much two distributions over the vocabulary differ.
 #pragma once
 
 #include <algorithm>

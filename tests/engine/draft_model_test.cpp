@@ -1,5 +1,5 @@
-// A second model that drafts: whatever it guesses, answers are the same to the bit, and what it
-// takes of memory is granted.
+// Tests a draft model: answers are the same to the bit for any draft, and the ledger grants the
+// draft model's memory.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -17,7 +17,7 @@
 namespace billow::engine {
 namespace {
 
-// The file of a generated model, which goes with it.
+// The file of a generated model. The destructor removes it.
 struct TinyFile {
   explicit TinyFile(const reference::TinyModelOptions& model) : path(unused_path()) {
     reference::write_tiny_model(model, path);
@@ -45,9 +45,9 @@ EngineOptions guessing(const TinyFile& draft, EngineOptions options = {}) {
 }
 
 const reference::TinyModelOptions kTarget = {.architecture = "llama", .type = quant::Type::kQ4_K};
-// Like the target, with other roundings: most guesses are right.
+// The target's weights with other rounding: most drafts are right.
 const reference::TinyModelOptions kAlike = {.architecture = "llama", .type = quant::Type::kQ8_0};
-// Another model with the same vocabulary: few are.
+// Another model with the same vocabulary: few drafts are right.
 const reference::TinyModelOptions kOther = {.architecture = "qwen2", .n_layers = 2, .seed = 9};
 
 std::vector<SequenceOptions> ways() {
@@ -64,7 +64,7 @@ std::vector<SequenceOptions> ways() {
   return {greedy(80), drawn(2), penalties, logprobs, cold};
 }
 
-TEST(DraftModel, AnswersAreTheSameToTheBit) {
+TEST(DraftModel, AnswersAreBitIdentical) {
   for (const reference::TinyModelOptions& model : {kTarget, kAlike, kOther}) {
     const TinyFile draft(model);
     size_t n_drafted = 0;
@@ -83,8 +83,8 @@ TEST(DraftModel, AnswersAreTheSameToTheBit) {
   }
 }
 
-// The model as its own draft: when it takes its best token, all that is guessed is accepted.
-TEST(DraftModel, AModelGuessesItselfRight) {
+// The model drafts for itself. Greedy sampling then accepts every draft of the model.
+TEST(DraftModel, ModelDraftsForItselfWithoutErrors) {
   const TinyFile draft(kTarget);
   TinyEngine without(kTarget, plain());
   TinyEngine with(kTarget, guessing(draft));
@@ -94,12 +94,12 @@ TEST(DraftModel, AModelGuessesItselfRight) {
   const Whole expected = answer(without.engine, prompt, options);
   const Whole found = answer(with.engine, prompt, options);
   expect_same(expected, found, "itself");
-  // Some passes compare matches of the text instead, which may be wrong.
+  // Some passes use drafts from earlier text instead, which may be wrong.
   EXPECT_GT(found.n_accepted, 35u);
   EXPECT_LT(found.n_steps, 25u);
 }
 
-TEST(DraftModel, OneOfTheSameFamilyIsMostlyRightAndAnotherIsNot) {
+TEST(DraftModel, SimilarModelIsMostlyRightAndOtherModelIsNot) {
   const Tokens prompt = random_tokens(40, 300, 5);
   const auto share = [&](const reference::TinyModelOptions& model) {
     const TinyFile draft(model);
@@ -112,7 +112,7 @@ TEST(DraftModel, OneOfTheSameFamilyIsMostlyRightAndAnotherIsNot) {
   EXPECT_GT(share(kAlike), share(kOther));
 }
 
-TEST(DraftModel, SequencesTogetherAreAsEachAlone) {
+TEST(DraftModel, BatchedSequencesEqualSingleOnes) {
   const TinyFile draft(kAlike);
   for (const size_t n_batch : {512u, 40u}) {
     TinyEngine without(kTarget, plain());
@@ -140,7 +140,7 @@ TEST(DraftModel, SequencesTogetherAreAsEachAlone) {
   }
 }
 
-TEST(DraftModel, ContextsTakeTheSameCourse) {
+TEST(DraftModel, ContextsGrowAndCompactAtTheSameTokens) {
   const TinyFile draft(kAlike);
   for (const char* architecture : {"llama", "qwen2"}) {
     const reference::TinyModelOptions model{.architecture = architecture,
@@ -164,7 +164,7 @@ TEST(DraftModel, ContextsTakeTheSameCourse) {
   }
 }
 
-TEST(DraftModel, GrammarsHoldTheSameAnswer) {
+TEST(DraftModel, GrammarsGiveTheSameAnswer) {
   const constraint::Constraint schema = {
       .grammar = {
           constraint::GrammarKind::kJsonSchema,
@@ -187,8 +187,9 @@ TEST(DraftModel, GrammarsHoldTheSameAnswer) {
   }
 }
 
-// Weights, KV of a rung and scratch are in the one reckoning, and nothing takes more.
-TEST(DraftModel, WhatItTakesIsGrantedAndDescribed) {
+// The engine's memory need includes the draft model's weights, KV of a rung and scratch. No pass
+// exceeds it.
+TEST(DraftModel, MemoryIsGrantedAndDescribed) {
   const TinyFile draft(kAlike);
   TinyEngine without(kTarget, drafting());
   TinyEngine with(kTarget, guessing(draft, {.max_sequences = 3}));
@@ -213,7 +214,7 @@ TEST(DraftModel, WhatItTakesIsGrantedAndDescribed) {
   EXPECT_EQ(describe(gguf::File::open(target.path), options).memory, with.engine.need());
 }
 
-TEST(DraftModel, AnswersGoOnWhereMemoryIsShort) {
+TEST(DraftModel, AnswersContinueWhenMemoryIsShort) {
   const TinyFile draft(kAlike);
   TinyEngine without(kTarget, plain());
   TinyEngine measured(kTarget, guessing(draft, {.max_sequences = 4}));
@@ -234,14 +235,14 @@ TEST(DraftModel, AnswersGoOnWhereMemoryIsShort) {
   for (size_t i = 0; i < found.size(); ++i) expect_same(expected[i], found[i], "short of memory");
 }
 
-TEST(DraftModel, IsNotLoadedWhereNothingIsDrafted) {
+TEST(DraftModel, IsNotLoadedIfDraftsAreOff) {
   EngineOptions options = plain();
   options.draft_model = "/there/is/none.gguf";
   TinyEngine tiny(kTarget, options);
   EXPECT_EQ(answer(tiny.engine, {1, 2, 3}, greedy(5)).tokens.size(), 5u);
 }
 
-TEST(DraftModel, IsRefusedWhereItsVocabularyIsAnother) {
+TEST(DraftModel, RefusesOtherVocabulary) {
   const auto refusal = [](const std::string& path) {
     try {
       EngineOptions options;
@@ -260,9 +261,9 @@ TEST(DraftModel, IsRefusedWhereItsVocabularyIsAnother) {
   EXPECT_NE(refusal("/there/is/none.gguf").find("/there/is/none.gguf"), std::string::npos);
 }
 
-// What is guessed is not worth the time for a text that the draft model does not know: it is asked
-// ever less. The rule has no clock in it where drafts are eager, so this one runs as users have it.
-TEST(DraftModel, OneThatIsNeverRightIsHardlyAsked) {
+// If a draft model is rarely right, the engine asks it less and less. Eager drafts ignore the time
+// that a draft costs, so this test uses the default options.
+TEST(DraftModel, IsRarelyAskedIfNeverRight) {
   const TinyFile draft(kOther);
   EngineOptions options;
   options.draft_model = draft.path;

@@ -1,5 +1,5 @@
-// A sequence's context as it grows and is compacted: the same events as the planner's, the same
-// tokens as without.
+// Tests how a sequence's context grows and is compacted: events equal the planner's, and growth
+// changes no token.
 #include <gtest/gtest.h>
 
 #include "base/error.h"
@@ -51,7 +51,7 @@ TEST(Elastic, GR_11_GrowthChangesNoToken) {
   }
 }
 
-// What rope scalings depend on is not how much memory there is.
+// Rope scaling must not depend on the size of the allocated context.
 TEST(Elastic, GR_13_GrowthChangesNoTokenWithScaledRope) {
   for (const auto scaling :
        {reference::TinyRopeScaling::kLinear, reference::TinyRopeScaling::kLlama3,
@@ -66,7 +66,8 @@ TEST(Elastic, GR_13_GrowthChangesNoTokenWithScaledRope) {
   }
 }
 
-// What lies in memory beyond what is held is never read, whatever it is.
+// Attention never reads memory beyond the positions that a sequence holds, so old contents there
+// change no token.
 TEST(Elastic, GR_12_UsedMemoryChangesNoToken) {
   for (const char* architecture : kArchitectures) {
     TinyEngine fresh(tiny(architecture));
@@ -81,7 +82,7 @@ TEST(Elastic, GR_12_UsedMemoryChangesNoToken) {
   }
 }
 
-// Rungs need not be whole blocks, with either type of KV.
+// A rung can be any number of positions, not only whole blocks, with either KV type.
 TEST(Elastic, GR_14_RungsOfAnySizeWithEightBitKv) {
   TinyEngine model(tiny("gemma3"), {.kv_type = kernels::KvType::kQ8_0});
   const std::vector<int32_t> prompt = random_tokens(30, 300, 1);
@@ -89,8 +90,8 @@ TEST(Elastic, GR_14_RungsOfAnySizeWithEightBitKv) {
   EXPECT_EQ(answer(*run(model.engine, prompt, greedy(200, {33, 65, 100, 256}))), answer(*fixed));
 }
 
-// Growth takes blocks one by one and moves nothing.
-TEST(Elastic, GR_15_16_GrowthTakesWhatIsHeldAndOneBlockMore) {
+// Growth allocates blocks one by one and moves no data.
+TEST(Elastic, GR_15_16_GrowthAllocatesAtMostOneSpareBlock) {
   TinyEngine model(tiny("llama"), {.max_draft = 0});  // drafts may reach into the next block
   const MemoryUse before = model.engine.memory();
   const auto sequence =
@@ -111,8 +112,8 @@ TEST(Elastic, GR_15_16_GrowthTakesWhatIsHeldAndOneBlockMore) {
   EXPECT_EQ(model.engine.memory().kv_granted, 0u);
 }
 
-// Another context in each request has nothing loaded or reserved anew.
-TEST(Elastic, NR_1_2_3_AHundredContextsShareOneEngine) {
+// A different context size in each request neither reloads the model nor reserves memory again.
+TEST(Elastic, NR_1_2_3_HundredContextSizesShareOneEngine) {
   TinyEngine model(tiny("qwen2"));
   const MemoryUse before = model.engine.memory();
   for (unsigned i = 0; i < 100; ++i) {
@@ -126,7 +127,7 @@ TEST(Elastic, NR_1_2_3_AHundredContextsShareOneEngine) {
   }
 }
 
-TEST(Elastic, P_17_TheEventsAreThePlanners) {
+TEST(Elastic, P_17_EventsEqualThePlanners) {
   std::mt19937 random(17);
   for (int i = 0; i < 40; ++i) {
     TinyEngine model(tiny(kArchitectures[i % 3]), {.n_batch = 1 + random() % 100});
@@ -151,8 +152,8 @@ TEST(Elastic, P_17_TheEventsAreThePlanners) {
   }
 }
 
-// After a refill the sequence is what one begun with the kept tokens would be.
-TEST(Elastic, CP_1_2_ARefillIsAFreshPrefillOfWhatIsKept) {
+// After a refill, a sequence equals a new one that starts with the kept tokens.
+TEST(Elastic, CP_1_2_RefillEqualsPrefillOfKeptTokens) {
   for (const char* architecture : kArchitectures) {
     TinyEngine model(tiny(architecture));
     const SequenceOptions options = greedy(300, {64, 128}, context::OverflowPolicy::kRefill);
@@ -178,9 +179,9 @@ TEST(Elastic, CP_1_2_ARefillIsAFreshPrefillOfWhatIsKept) {
   }
 }
 
-// With one layer, keys and values depend on their tokens and positions alone, so that a shift must
-// give what a refill gives.
-TEST(Elastic, CP_5_AShiftOfOneLayerIsARefill) {
+// In a model of one layer, keys and values depend only on their tokens and positions. A shift must
+// therefore give the same result as a refill.
+TEST(Elastic, CP_5_ShiftOfOneLayerEqualsRefill) {
   struct Case {
     const char* architecture;
     uint32_t window_period;  // 1: the layer is global, 2: it has a window
@@ -212,8 +213,8 @@ TEST(Elastic, CP_5_AShiftOfOneLayerIsARefill) {
   }
 }
 
-// Most of the KV stays where it is: after a shift only new tokens are evaluated.
-TEST(Elastic, AShiftEvaluatesNothingAgainAndGivesMemoryBack) {
+// Kept KV stays in place: after a shift, the engine evaluates only new tokens.
+TEST(Elastic, ShiftEvaluatesNoTokenAgainAndFreesMemory) {
   for (const char* architecture : kArchitectures) {
     TinyEngine model(tiny(architecture), {.max_draft = 0});
     const auto sequence = model.engine.start(random_tokens(20, 300, 3),
@@ -226,18 +227,17 @@ TEST(Elastic, AShiftEvaluatesNothingAgainAndGivesMemoryBack) {
     }
     EXPECT_EQ(n_steps, 900u) << architecture;
     EXPECT_GT(sequence->events().size(), 8u);
-    // A block more at each end of the gap.
+    // The gap can cost one more block at each end.
     EXPECT_LE(model.engine.memory().kv_max, max * 2);
     EXPECT_EQ(model.engine.kv_bytes(), 0u);
   }
 }
 
-// A refill evaluates each kept token once.
-TEST(Elastic, CP_3_ARefillEvaluatesWhatIsKeptOnce) {
+TEST(Elastic, CP_3_RefillEvaluatesEachKeptTokenOnce) {
   TinyEngine model(tiny("llama"), {.n_batch = 1});
   const auto sequence = model.engine.start(random_tokens(20, 300, 3),
                                            greedy(300, {128}, context::OverflowPolicy::kRefill));
-  size_t n_steps = 0;  // of a row each
+  size_t n_steps = 0;  // one row per step
   for (; !sequence->finished(); ++n_steps) model.engine.step();
   size_t n_again = 0;
   for (const SequenceEvent& event : sequence->events()) n_again += event.event.compaction.keep;
@@ -245,8 +245,8 @@ TEST(Elastic, CP_3_ARefillEvaluatesWhatIsKeptOnce) {
   EXPECT_EQ(n_steps, 20 + 299 + n_again);
 }
 
-// Of a text without a prompt the first tokens stay, as many as are asked for.
-TEST(Elastic, CP_4_ATextKeepsItsFirstTokens) {
+// A text without a prompt keeps its first n_anchor tokens.
+TEST(Elastic, CP_4_TextKeepsItsFirstTokens) {
   TinyEngine model(tiny("llama"));
   const std::vector<int32_t> text = random_tokens(129, 300, 8);
   for (const size_t n_anchor : {size_t{0}, size_t{4}}) {
@@ -261,14 +261,14 @@ TEST(Elastic, CP_4_ATextKeepsItsFirstTokens) {
   }
 }
 
-// Text, stop strings and log probabilities go on across transitions and compactions.
-TEST(Elastic, CP_8_GR_20_StopStringsAndTextGoOnAcrossEvents) {
+// Transitions and compactions interrupt neither text, nor stop strings, nor log probabilities.
+TEST(Elastic, CP_8_GR_20_StopStringsAndTextContinueAcrossEvents) {
   TinyEngine model(tiny("llama"));
   SequenceOptions options = greedy(300, {32, 64, 128}, context::OverflowPolicy::kRefill);
   options.sampling.logprobs = true;
   const std::vector<int32_t> prompt = random_tokens(20, 300, 3);
-  std::vector<std::string> pieces;  // of the text, by token
-  std::vector<size_t> at_events;    // tokens chosen when one had happened
+  std::vector<std::string> pieces;  // text of each token
+  std::vector<size_t> at_events;    // number of tokens at each event
   Generation whole(model.engine, prompt, options, {});
   size_t n_events = 0;
   while (!whole.finished()) {
@@ -284,7 +284,7 @@ TEST(Elastic, CP_8_GR_20_StopStringsAndTextGoOnAcrossEvents) {
   std::string text;
   for (const std::string& piece : pieces) text += piece;
   for (const size_t at : at_events) {
-    // From two tokens before the event to two behind it.
+    // The stop string covers two tokens before the event to two tokens after it.
     std::string stop, before;
     for (size_t i = 0; i < at + 3; ++i) (i < at - 2 ? before : stop) += pieces[i];
     if (stop.empty() || text.find(stop) != before.size()) continue;
@@ -298,8 +298,9 @@ TEST(Elastic, CP_8_GR_20_StopStringsAndTextGoOnAcrossEvents) {
   }
 }
 
-// Over any number of compactions, of either kind.
-TEST(Elastic, P_15_WhatIsHeldIsTheAnchorAndTheLatestTokens) {
+// After any number of compactions of either kind, a sequence holds its anchor and the latest
+// tokens.
+TEST(Elastic, P_15_HoldsAnchorAndLatestTokens) {
   std::mt19937 random(15);
   for (int i = 0; i < 12; ++i) {
     TinyEngine model(tiny(kArchitectures[i % 3]));
@@ -321,10 +322,10 @@ TEST(Elastic, P_15_WhatIsHeldIsTheAnchorAndTheLatestTokens) {
   }
 }
 
-// llama-server cuts a prompt of 301 tokens to 109 where a slot has 128, and an answer without limit
-// ends when 120 tokens were written behind a prompt of 8. Nothing is cut here, and the answer has
-// one more token, as the last one needs no place.
-TEST(Elastic, TR_3_WhereLlamaServerCutsThePromptIsRefused) {
+// llama-server cuts a prompt of 301 tokens to 109 tokens if a slot has 128. Its unlimited answer to
+// a prompt of 8 ends after 120 tokens. Billow cuts no prompt. Its answer has one more token,
+// because the last token needs no position.
+TEST(Elastic, TR_3_RefusesPromptThatLlamaServerCuts) {
   TinyEngine model(tiny("llama"), {.max_context = 128});
   for (const auto policy : {context::OverflowPolicy::kStop, context::OverflowPolicy::kRefill}) {
     try {
@@ -343,7 +344,7 @@ TEST(Elastic, TR_3_WhereLlamaServerCutsThePromptIsRefused) {
   EXPECT_EQ(sequence->n_generated(), 121u);
 }
 
-TEST(Elastic, CG_1_APromptAboveHalfTheContextIsRefusedWithBothNumbers) {
+TEST(Elastic, CG_1_RefusesPromptAboveHalfTheContextWithBothNumbers) {
   TinyEngine model(tiny("llama"));
   const SequenceOptions options = greedy(200, {128}, context::OverflowPolicy::kRefill);
   try {
@@ -355,22 +356,22 @@ TEST(Elastic, CG_1_APromptAboveHalfTheContextIsRefusedWithBothNumbers) {
     EXPECT_NE(std::string(error.what()).find("128"), std::string::npos);
   }
   EXPECT_EQ(run(model.engine, random_tokens(64, 300, 1), options)->n_generated(), 200u);
-  // What needs no compaction is no matter.
+  // A long prompt is fine if the answer needs no compaction.
   EXPECT_EQ(run(model.engine, random_tokens(100, 300, 1),
                 greedy(20, {128}, context::OverflowPolicy::kRefill))
                 ->n_generated(),
             20u);
 }
 
-TEST(Elastic, CG_2_WithPolicyStopTheAnswerEndsWhereTheContextIsFull) {
+TEST(Elastic, CG_2_PolicyStopEndsTheAnswerWhenTheContextIsFull) {
   TinyEngine model(tiny("qwen2"));
   const auto sequence = run(model.engine, random_tokens(20, 300, 1), greedy(500, {32, 128}));
   EXPECT_EQ(sequence->finish_reason(), FinishReason::kLength);
   EXPECT_EQ(sequence->n_generated(), 128u - 20 + 1);
 }
 
-// A sequence that is compacted again and again, beside others: nobody's tokens change.
-TEST(Elastic, CompactionIsNobodyElsesMatter) {
+// One sequence is compacted repeatedly while others run. No sequence's tokens change.
+TEST(Elastic, CompactionChangesNoOtherSequence) {
   for (const auto policy : {context::OverflowPolicy::kRefill, context::OverflowPolicy::kShift}) {
     TinyEngine model(tiny("gemma3"));
     const SequenceOptions elastic = greedy(300, {64, 128}, policy);

@@ -1,4 +1,4 @@
-// Vectors of texts: against the reference, in any company, and what memory they take.
+// Tests vectors of texts: equal to the reference, equal alone and batched, and their memory use.
 #include "engine/embedding.h"
 
 #include <gtest/gtest.h>
@@ -36,7 +36,7 @@ std::vector<std::vector<int32_t>> texts_of(std::span<const size_t> lengths) {
   return texts;
 }
 
-// Pooled in the order of the file's numbers.
+// Pools hidden states. `pooling` is the value of the file's pooling_type key.
 Vector pooled(const Vector& hidden, size_t n_embd, uint32_t pooling) {
   const size_t n = hidden.size() / n_embd;
   if (pooling == 2) return {hidden.begin(), hidden.begin() + static_cast<std::ptrdiff_t>(n_embd)};
@@ -50,7 +50,7 @@ Vector pooled(const Vector& hidden, size_t n_embd, uint32_t pooling) {
   return mean;
 }
 
-// Length of the difference by the length of what is expected.
+// Returns |found - expected| / |expected|.
 double error_of(const Vector& expected, const Vector& found) {
   double difference = 0.0;
   double length = 0.0;
@@ -81,7 +81,7 @@ TEST(Embedding, EqualsTheReferenceWithEveryPooling) {
   }
 }
 
-TEST(Embedding, AModelThatSaysNothingGivesTheLastHiddenState) {
+TEST(Embedding, PoolsLastHiddenStateIfTheFileNamesNoPooling) {
   TinyEngine silent({});
   TinyEngine last({.pooling = 3});
   const size_t lengths[] = {9};
@@ -89,8 +89,8 @@ TEST(Embedding, AModelThatSaysNothingGivesTheLastHiddenState) {
             vectors_of(last.engine, texts_of(lengths)));
 }
 
-// Whatever stands beside it, and however it is cut.
-TEST(Embedding, EQ_5_TheSameBitsAloneAndInCompany) {
+// Other rows in the batch and the chunks of a text change no bit.
+TEST(Embedding, EQ_5_SameBitsAloneAndBatched) {
   for (const uint32_t pooling : {1u, 2u, 3u}) {
     const reference::TinyModelOptions model{
         .architecture = "gemma3", .type = quant::Type::kQ4_K, .n_layers = 2, .pooling = pooling};
@@ -102,7 +102,7 @@ TEST(Embedding, EQ_5_TheSameBitsAloneAndInCompany) {
     for (const auto& text : texts) expected.push_back(vectors_of(alone.engine, {text})[0]);
     TinyEngine packed(model, {.n_threads = 2, .n_batch = 100});
     EXPECT_EQ(vectors_of(packed.engine, texts), expected);
-    // Beside sequences that write and read prompts, a few rows at a time.
+    // In parallel with sequences that write and read prompts, a few rows at a time.
     TinyEngine mixed(model, {.n_threads = 2, .n_batch = 100});
     std::vector<std::shared_ptr<const Embedding>> embeddings;
     for (const auto& text : texts) embeddings.push_back(mixed.engine.embed(text));
@@ -113,7 +113,7 @@ TEST(Embedding, EQ_5_TheSameBitsAloneAndInCompany) {
   }
 }
 
-TEST(Embedding, AnswersAreTheSameBesideIt) {
+TEST(Embedding, DoesNotChangeParallelAnswers) {
   TinyEngine tiny({}, {.max_draft = 0});
   const auto alone = tiny.engine.start(random_tokens(20, 300, 1), greedy(40));
   while (!tiny.engine.idle()) tiny.engine.step();
@@ -124,10 +124,10 @@ TEST(Embedding, AnswersAreTheSameBesideIt) {
     tiny.engine.step(64);
   }
   EXPECT_TRUE(std::ranges::equal(beside->tokens(), alone->tokens()));
-  EXPECT_EQ(n_steps, 40u);  // a token in each
+  EXPECT_EQ(n_steps, 40u);  // one token per step
 }
 
-TEST(Embedding, TakesNoMoreThanTheLedgerGrantsAndGivesItBack) {
+TEST(Embedding, StaysWithinGrantsAndFreesMemory) {
   const reference::TinyModelOptions model{.n_context = 512, .pooling = 1};
   TinyEngine tiny(model, {.n_threads = 2, .n_batch = 128, .max_cached = 1 << 24});
   const size_t before = tiny.engine.memory().kv_in_use;
@@ -149,7 +149,7 @@ TEST(Embedding, TakesNoMoreThanTheLedgerGrantsAndGivesItBack) {
   EXPECT_GT(after.kv_max, 0u);
 }
 
-TEST(Embedding, WaitsForMemoryOfSequences) {
+TEST(Embedding, WaitsUntilSequencesFreeMemory) {
   const reference::TinyModelOptions model{.n_context = 512};
   TinyEngine tiny(model, {.n_threads = 2, .max_sequences = 2});
   const size_t lengths[] = {400};
@@ -166,13 +166,13 @@ TEST(Embedding, WaitsForMemoryOfSequences) {
   EXPECT_TRUE(sequence->finished());
   EXPECT_EQ(sequence->n_generated(), 50u);
   EXPECT_EQ(waiting->vector(), expected[0]);
-  // Where nobody gives memory back, it ends.
+  // If no sequence can free memory, the embedding ends with an error.
   ASSERT_TRUE(tiny.engine.ledger().grant(context::MemoryClass::kWeights,
                                          tiny.engine.ledger().account().left()));
   EXPECT_THROW(tiny.engine.embed(random_tokens(400, 300, 0)), Error);
 }
 
-TEST(Embedding, IsCancelledWhereverItStands) {
+TEST(Embedding, CanBeCancelledAtAnyPoint) {
   TinyEngine tiny({.pooling = 1}, {.n_batch = 64});
   std::vector<std::shared_ptr<const Embedding>> embeddings;
   for (unsigned i = 0; i < 10; ++i)
@@ -188,7 +188,7 @@ TEST(Embedding, IsCancelledWhereverItStands) {
   EXPECT_EQ(tiny.engine.memory().kv_granted, 0u);
 }
 
-TEST(Embedding, RefusesWhatGivesNoVector) {
+TEST(Embedding, RefusesTextsAndModelsWithoutVector) {
   TinyEngine tiny({.n_context = 128});
   EXPECT_THROW(tiny.engine.embed({}), Error);
   EXPECT_THROW(tiny.engine.embed({99999}), Error);
@@ -207,12 +207,12 @@ TEST(Embedding, RefusesWhatGivesNoVector) {
   }
 }
 
-TEST(Describe, TellsWhatAnEngineTakes) {
+TEST(Describe, ReportsMemoryOfAnEngine) {
   for (const char* architecture : {"llama", "gemma3"}) {
     const reference::TinyModelOptions model{
         .architecture = architecture, .type = quant::Type::kQ8_0, .n_context = 512, .pooling = 1};
     TinyEngine tiny(model, {.n_threads = 2, .max_sequences = 1});
-    // A model for vectors writes nothing, however many requests run at once.
+    // An embedding model writes no text, for any number of parallel requests.
     const Description description = describe(tiny.engine.file(), {.n_parallel = 3, .n_threads = 2});
     const MemoryUse use = tiny.engine.memory();
     EXPECT_EQ(description.memory, tiny.engine.need());
@@ -225,9 +225,9 @@ TEST(Describe, TellsWhatAnEngineTakes) {
   }
 }
 
-// What was asked of a model before changes nothing of what a request takes: the scheduler has
-// granted that much and no more.
-TEST(Describe, IsWhatAnEngineGoesByWhateverItDid) {
+// Earlier requests do not change the memory need of a request, because the scheduler grants exactly
+// the described memory.
+TEST(Describe, EqualsTheNeedOfAnEngineAfterAnyRequests) {
   std::mt19937 random(11);
   for (const char* architecture : {"llama", "qwen2", "gemma3"}) {
     const reference::TinyModelOptions model{
@@ -241,7 +241,7 @@ TEST(Describe, IsWhatAnEngineGoesByWhateverItDid) {
       for (unsigned i = 0; i < 6; ++i) {
         const size_t n = 1 + random() % 1900;
         longest = std::max(longest, n + 1);
-        // Exactly what this one takes, beside the scratch that is kept.
+        // Exactly the need of this request, plus the scratch that is kept.
         tiny.engine.set_memory_budget(need.weight_bytes + need.scratch_bytes(longest) +
                                       need.kv_bytes(n <= 512   ? 512
                                                     : n < 1024 ? 1024

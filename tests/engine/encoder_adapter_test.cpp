@@ -1,5 +1,5 @@
-// Adapters (LoRA) of texts that become vectors: of encoders, and of decoders whose states are
-// pooled.
+// Tests adapters (LoRA) of texts that become vectors: of encoders, and of decoders whose hidden
+// states are pooled.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -43,7 +43,7 @@ void expect_equal(const std::vector<EmbedVector>& expected, const std::vector<Em
   }
 }
 
-// So many adapters for a model, of different ranks.
+// Creates n adapters for a model, with different ranks.
 std::vector<AdapterFiles> adapters_for(TinyAdapters& files, const gguf::File& model, size_t n,
                                        size_t rank = 4) {
   std::vector<AdapterFiles> made;
@@ -52,7 +52,7 @@ std::vector<AdapterFiles> adapters_for(TinyAdapters& files, const gguf::File& mo
   return made;
 }
 
-// 24 texts: every fifth has no adapter, the others take turns.
+// Returns 24 texts. Every fifth has no adapter, the others use the adapters in turn.
 std::vector<EmbedText> mixed_texts(const std::vector<AdapterFiles>& adapters, size_t longest) {
   std::vector<EmbedText> texts;
   for (unsigned i = 0; i < 24; ++i) {
@@ -62,8 +62,8 @@ std::vector<EmbedText> mixed_texts(const std::vector<AdapterFiles>& adapters, si
   return texts;
 }
 
-// The embedding, all matrices and the classifier are changed.
-TEST(EncoderAdapter, AddsWhatMergedWeightsHave) {
+// The adapters change the embedding, all matrices and the classifier.
+TEST(EncoderAdapter, EqualsMergedWeights) {
   TinyAdapters files;
   const auto all = [](const std::string& name) {
     return name != "position_embd.weight" && name != "token_types.weight";
@@ -94,7 +94,7 @@ TEST(EncoderAdapter, AddsWhatMergedWeightsHave) {
   }
 }
 
-TEST(EncoderAdapter, EachTextOfAPassGetsWhatItGetsAlone) {
+TEST(EncoderAdapter, BatchedTextsEqualSingleOnes) {
   TinyAdapters files;
   for (const quant::Type type : {quant::Type::kF32, quant::Type::kF16, quant::Type::kQ8_0}) {
     for (const char* architecture : {"bert", "nomic-bert"}) {
@@ -113,8 +113,8 @@ TEST(EncoderAdapter, EachTextOfAPassGetsWhatItGetsAlone) {
   }
 }
 
-// What is described is what a pass takes; one copy of an adapter serves all texts and passes.
-TEST(EncoderAdapter, TheLedgerCountsEachAdapterOnce) {
+// A pass takes the described memory. One copy of an adapter serves all texts and passes.
+TEST(EncoderAdapter, LedgerCountsEachAdapterOnce) {
   TinyAdapters files;
   const TinyEncoderOptions options{.type = quant::Type::kQ8_0, .n_context = 512};
   TinyEncoder tiny(options, {.n_threads = 2});
@@ -146,8 +146,8 @@ TEST(EncoderAdapter, TheLedgerCountsEachAdapterOnce) {
   expect_equal(embedded(fresh.model, texts), few);
 }
 
-// With room for one adapter at a time, texts of a pass take turns.
-TEST(EncoderAdapter, APassThatHasNoRoomForAllAdaptersTakesThemInTurn) {
+// Memory has room for one adapter at a time, so a pass loads its adapters one after another.
+TEST(EncoderAdapter, PassLoadsAdaptersInTurnIfMemoryIsShort) {
   TinyAdapters files;
   const TinyEncoderOptions options{.type = quant::Type::kF16};
   TinyEncoder plenty(options, {.n_threads = 2});
@@ -173,7 +173,7 @@ TEST(EncoderAdapter, APassThatHasNoRoomForAllAdaptersTakesThemInTurn) {
   }
 }
 
-TEST(EncoderAdapter, AnAdapterOfAnotherModelIsRefusedForItsTextAlone) {
+TEST(EncoderAdapter, RefusesAdapterOfAnotherModelForItsTextOnly) {
   TinyAdapters files;
   const std::vector<std::byte> other = reference::make_tiny_encoder({.n_embd = 96, .n_ff = 160});
   const auto wrong = files.make(gguf::File::parse(other, "other.gguf"));
@@ -191,7 +191,7 @@ TEST(EncoderAdapter, AnAdapterOfAnotherModelIsRefusedForItsTextAlone) {
   }
 }
 
-TEST(EncoderAdapter, AnAdapterWhoseValuesAreNoNumbersFailsItsTextsAlone) {
+TEST(EncoderAdapter, AdapterWithNanFailsOnlyItsTexts) {
   TinyAdapters files;
   TinyEncoder tiny(TinyEncoderOptions{});
   const auto good = files.make(tiny.model.file(), {.seed = 1});
@@ -206,7 +206,7 @@ TEST(EncoderAdapter, AnAdapterWhoseValuesAreNoNumbersFailsItsTextsAlone) {
   EXPECT_EQ(alone[0].error, found[0].error);
 }
 
-// Many clients, passes at once, and adapters that are dropped and loaded again.
+// Many clients, parallel passes, and adapters that are evicted and loaded again.
 TEST(EncoderAdapter, ClientsWithDifferentAdaptersShareModelAndPasses) {
   TinyAdapters files;
   const TinyEncoderOptions options{.type = quant::Type::kQ8_0};
@@ -233,7 +233,7 @@ TEST(EncoderAdapter, ClientsWithDifferentAdaptersShareModelAndPasses) {
           EXPECT_EQ(answers->texts[i].error, "");
           EXPECT_EQ(answers->texts[i].values, expected[first + i].values);
         }
-        // Cached adapters go, so that the next pass loads them again.
+        // Evicts cached adapters, so that the next pass loads them again.
         if (client == 0) batcher.set_memory_budget(round % 2 == 0 ? held : kPlenty, round + 1);
         if (client == 0) batcher.set_memory_budget(kPlenty, round + 100);
       }
@@ -242,7 +242,7 @@ TEST(EncoderAdapter, ClientsWithDifferentAdaptersShareModelAndPasses) {
   for (std::thread& client : clients) client.join();
 }
 
-TEST(DecoderModel, AddsWhatMergedWeightsHaveToEachText) {
+TEST(DecoderModel, AdaptersEqualMergedWeightsForEachText) {
   TinyAdapters files;
   for (const char* architecture : {"llama", "qwen2"}) {
     const reference::TinyModelOptions options{
@@ -270,8 +270,8 @@ TEST(DecoderModel, AddsWhatMergedWeightsHaveToEachText) {
   }
 }
 
-// Beside a sequence that writes, and with room for one adapter at a time.
-TEST(Embedding, TextsOfAdaptersWaitForTheMemoryOfOthers) {
+// Runs in parallel with a sequence that writes, with room for one adapter at a time.
+TEST(Embedding, TextsWaitForAdapterMemory) {
   TinyAdapters files;
   const reference::TinyModelOptions model{.architecture = "llama", .n_context = 1024, .pooling = 1};
   TinyEngine tiny(model);

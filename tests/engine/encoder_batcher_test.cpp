@@ -1,5 +1,5 @@
-// Texts of an encoder that are packed by the batcher: no token is added, what memory is short for
-// fails alone, and models of any maximum are served.
+// Tests how the batcher packs an encoder's texts: no padding, a text that does not fit in memory
+// fails alone, and models of any maximum context work.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -43,7 +43,7 @@ std::vector<EmbedText> random_texts(const std::vector<size_t>& lengths) {
   return texts;
 }
 
-// Values that products of rows with F32 weights have computed, counted by their kernel.
+// Number of outputs that products with F32 weights computed. The kernel counts them.
 std::atomic<size_t> n_products{0};
 
 void counted_gemm(const kernels::GemmArgs& args) noexcept {
@@ -54,7 +54,7 @@ void counted_gemm(const kernels::GemmArgs& args) noexcept {
   real.gemm(args);
 }
 
-TEST(EncoderBatcher, PK_18_ProductsHaveARowForEachTokenAndNoneOfPadding) {
+TEST(EncoderBatcher, PK_18_ProductsHaveOneRowPerTokenAndNoPadding) {
   kernels::KernelTable table = kernels::select_table();
   table.types[static_cast<size_t>(quant::Type::kF32)].gemm = &counted_gemm;
   const TinyEncoderOptions encoder{.n_layers = 2, .n_context = 512};
@@ -63,10 +63,10 @@ TEST(EncoderBatcher, PK_18_ProductsHaveARowForEachTokenAndNoneOfPadding) {
   packed.embed(random_texts({1, 511, 7, 300}));
   EXPECT_EQ(packed.state().counts.n_passes, 1u);
   const size_t n_of_a_row = size_t{encoder.n_layers} * (5 * encoder.n_embd + encoder.n_ff);
-  EXPECT_EQ(n_products, 819 * n_of_a_row);  // padded they would be 2044 rows
+  EXPECT_EQ(n_products, 819 * n_of_a_row);  // padding would make it 2044 rows
 }
 
-TEST(EncoderBatcher, PK_15_ATextThatIsThereTwiceHasTheSameBits) {
+TEST(EncoderBatcher, PK_15_DuplicateTextsGetTheSameBits) {
   const Packed packed({.type = quant::Type::kQ8_0}, {.n_threads = 2}, {.n_batch = 128});
   const std::vector<EmbedText> once = random_texts({3, 60, 128, 7, 90, 1, 33});
   const size_t n = once.size();
@@ -80,9 +80,9 @@ TEST(EncoderBatcher, PK_15_ATextThatIsThereTwiceHasTheSameBits) {
   }
 }
 
-// The ledger refuses a pass before its memory is touched: the process is never at the mercy of the
-// system. What is packed again in smaller passes has the bits that it had in one.
-TEST(EncoderBatcher, FI_19_OM_21_EQ_4_WhatTheLedgerRefusesIsPackedAgainOrFailsAlone) {
+// The ledger refuses a pass before the pass touches memory, so the system never kills the process.
+// The batcher then packs the texts into smaller passes, which give the same bits.
+TEST(EncoderBatcher, FI_19_OM_21_EQ_4_SplitsRefusedPassesOrFailsOneText) {
   const TinyEncoderOptions encoder{.n_layers = 2, .n_ff = 4096, .n_context = 1024};
   const std::vector<EmbedText> texts = random_texts({1000, 150, 151, 152, 153, 154, 155});
   const Packed whole(encoder);
@@ -90,7 +90,7 @@ TEST(EncoderBatcher, FI_19_OM_21_EQ_4_WhatTheLedgerRefusesIsPackedAgainOrFailsAl
   EXPECT_EQ(whole.state().counts.n_passes, 1u);
 
   const Packed small(encoder);
-  small.embed(random_texts({310}));  // as much as two of the shorter
+  small.embed(random_texts({310}));  // as many tokens as two of the shorter texts
   const MemoryUse use = small.state().memory;
   small.batcher->set_memory_budget(use.held() + (use.scratch_granted - use.scratch), 1);
   const std::vector<EmbedAnswer> answers = small.embed(texts);
@@ -107,8 +107,8 @@ TEST(EncoderBatcher, FI_19_OM_21_EQ_4_WhatTheLedgerRefusesIsPackedAgainOrFailsAl
   EXPECT_EQ(state.degraded, "");
 }
 
-// Passes at once share weights and ledger; each has its own threads and scratch.
-TEST(EncoderBatcher, PassesAtOnceGiveTheSameBitsWithinTheMemoryThatWasForeseen) {
+// Parallel passes share weights and ledger. Each has its own threads and scratch.
+TEST(EncoderBatcher, ParallelPassesGiveTheSameBitsWithinDescribedMemory) {
   const TinyEncoderOptions encoder{.n_layers = 2, .n_context = 512};
   const std::vector<EmbedText> texts = random_texts({500, 3, 17, 200, 90, 91, 92, 512, 1, 300});
   const EngineOptions options{.n_threads = 4};
@@ -130,15 +130,15 @@ TEST(EncoderBatcher, PassesAtOnceGiveTheSameBitsWithinTheMemoryThatWasForeseen) 
   const MemoryUse use = several.state().memory;
   const gguf::File file = gguf::File::parse(several.bytes, "tiny.gguf");
   const Description foreseen = describe(file, {.n_threads = 4, .embed = sizes});
-  EXPECT_EQ(use.weights, alone.state().memory.weights) << "there is one set of them";
+  EXPECT_EQ(use.weights, alone.state().memory.weights) << "parallel passes share the weights";
   EXPECT_LE(use.scratch, use.scratch_granted);
   EXPECT_LE(use.scratch_granted, foreseen.memory.scratch_bytes(foreseen.max_context));
   several.batcher->set_memory_budget(3 * use.held(), 1);
   EXPECT_TRUE(several.embed(texts).front().error.empty());
-  EXPECT_EQ(several.state().memory.budget, 3 * use.held()) << "one budget for all";
+  EXPECT_EQ(several.state().memory.budget, 3 * use.held()) << "all passes share one budget";
 }
 
-TEST(EncoderBatcher, FI_17_ModelsOfAnyMaximumTakeTextsUpToIt) {
+TEST(EncoderBatcher, FI_17_AcceptsTextsUpToAnyMaximumContext) {
   for (const uint32_t max : {1u, 2u, 512u, 1000u, 1025u}) {
     const Packed packed({.n_layers = 1, .n_context = max});
     EXPECT_EQ(packed.batcher->sizes().context_size, 8192u);

@@ -1,4 +1,4 @@
-// Encoders that are not as they should be: each is refused with one line that names what is wrong.
+// Tests invalid encoder files: the engine refuses each with one line that names the error.
 #include <gtest/gtest.h>
 
 #include "engine/changed_file.h"
@@ -11,7 +11,7 @@ std::string refusal(const Change& change, const reference::TinyEncoderOptions& o
   return refusal_of<EncoderModel>(reference::make_tiny_encoder(options), change);
 }
 
-TEST(EncoderDamage, EveryMissingTensorIsNamed) {
+TEST(EncoderDamage, NamesEveryMissingTensor) {
   for (const char* architecture : {"bert", "nomic-bert"}) {
     for (const bool fused : {false, true}) {
       const reference::TinyEncoderOptions options{
@@ -30,19 +30,19 @@ TEST(EncoderDamage, EveryMissingTensorIsNamed) {
   }
 }
 
-TEST(EncoderDamage, EveryMisshapenMatrixIsNamed) {
+TEST(EncoderDamage, NamesEveryMatrixOfWrongShape) {
   const reference::TinyEncoderOptions options{.n_layers = 1, .n_context = 64, .n_labels = 3};
   const std::vector<std::byte> bytes = reference::make_tiny_encoder(options);
   const gguf::File file = gguf::File::parse(bytes, "tiny.gguf");
   for (const gguf::TensorInfo& tensor : file.tensors()) {
     if (tensor.n_dims != 2 || tensor.shape[0] == tensor.shape[1]) continue;
     const std::string message = refusal({.reshape_tensor = tensor.name}, options);
-    // Nothing but the classifier tells how many labels there are.
+    // The number of labels is known only from the shape of the classifier.
     EXPECT_TRUE(names(message, tensor.name)) << tensor.name << ": " << message;
   }
 }
 
-TEST(EncoderDamage, HyperparametersThatMakeNoSenseAreNamed) {
+TEST(EncoderDamage, NamesInvalidHyperparameters) {
   const auto with = [](const char* key, uint32_t value) {
     return refusal({.set = [=](gguf::Writer& w) { w.set_uint(key, value); }});
   };
@@ -64,9 +64,9 @@ TEST(EncoderDamage, HyperparametersThatMakeNoSenseAreNamed) {
   EXPECT_TRUE(names(refusal({.drop_key = "tokenizer.ggml.tokens"}), "tokens"));
 }
 
-// Whatever byte of the header is another, loading gives a model or one line, and a model gives
+// If header bytes are random, loading gives a model or a one-line error. A loaded model gives
 // vectors or errors.
-TEST(EncoderDamage, NoDamagedByteOfTheHeaderDoesHarm) {
+TEST(EncoderDamage, SurvivesRandomHeaderBytes) {
   const reference::TinyEncoderOptions options{
       .n_layers = 1, .n_embd = 32, .n_ff = 32, .n_head = 2, .n_context = 16};
   const std::vector<std::byte> whole = reference::make_tiny_encoder(options);

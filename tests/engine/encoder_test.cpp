@@ -1,4 +1,4 @@
-// Encoders: against the reference, in any company, what memory they take, and what they refuse.
+// Tests encoders: equal to the reference, equal alone and batched, memory use, and refusals.
 #include "engine/embed/encoder_model.h"
 
 #include <gtest/gtest.h>
@@ -20,13 +20,13 @@ namespace {
 
 using reference::TinyEncoderOptions;
 
-// What 8-bit activations cost, and what 16-bit floats do where products take those.
+// Returns the allowed error: 8-bit activations and 16-bit floats are less exact than F32.
 double bound(kernels::InputKind kind) {
   if (kind == kernels::InputKind::kCodes) return 4e-2;
   return kind == kernels::InputKind::kF32 ? 1e-5 : 1e-2;
 }
 
-TEST(Encoder, EveryVariantEqualsTheReferenceOnEveryTable) {
+TEST(Encoder, EveryVariantEqualsTheReferenceOnEveryKernelTable) {
   for (const auto& [name, options] : reference::tiny_encoder_variants()) {
     const std::vector<std::byte> bytes = reference::make_tiny_encoder(options);
     const gguf::File file = gguf::File::parse(bytes, name);
@@ -69,7 +69,7 @@ TEST(Encoder, EQ_6_WeightFormatsStayCloseToTheReference) {
   }
 }
 
-TEST(Encoder, PoolsByWhatTheFileOrTheTextSays) {
+TEST(Encoder, PoolsAsTheFileOrTheTextSpecifies) {
   const TinyEncoderOptions options{.pooling = 2};
   TinyEncoder tiny(options);
   EmbedText text = random_text(20, 1);
@@ -134,7 +134,7 @@ std::vector<Vector> alone(const reference::TinyEncoderOptions& options,
   return vectors;
 }
 
-TEST(Encoder, EQ_1_EQ_3_TheSameBitsAloneAndPackedOnAnyThreads) {
+TEST(Encoder, EQ_1_EQ_3_SameBitsAloneAndBatchedForAnyThreadCount) {
   const std::vector<EmbedText> texts = many_texts();
   for (const TinyEncoderOptions& options : packed_models()) {
     for (const kernels::KernelTable* table : usable_tables()) {
@@ -150,7 +150,7 @@ TEST(Encoder, EQ_1_EQ_3_TheSameBitsAloneAndPackedOnAnyThreads) {
   }
 }
 
-TEST(Encoder, EQ_2_TheOrderOfTextsChangesNoBit) {
+TEST(Encoder, EQ_2_OrderOfTextsChangesNoBit) {
   std::vector<EmbedText> texts;
   for (unsigned i = 0; i < 64; ++i) texts.push_back(random_text(1 + i % 23, i));
   const TinyEncoderOptions options{.type = quant::Type::kF16, .n_layers = 2};
@@ -168,12 +168,12 @@ TEST(Encoder, EQ_2_TheOrderOfTextsChangesNoBit) {
   }
 }
 
-TEST(Encoder, EQ_4_TheSizeOfAPassChangesNoBit) {
+TEST(Encoder, EQ_4_SizeOfAPassChangesNoBit) {
   std::vector<EmbedText> texts;
   for (unsigned i = 0; i < 150; ++i) texts.push_back(random_text(1 + i % 40, i));
   const TinyEncoderOptions options{.type = quant::Type::kQ8_0, .n_layers = 2};
   TinyEncoder tiny(options, {.n_threads = 2});
-  const std::vector<EmbedVector> expected = embedded(tiny.model, texts);  // several parts
+  const std::vector<EmbedVector> expected = embedded(tiny.model, texts);  // several passes
   for (const size_t n_at_once : {1u, 3u, 20u, 70u}) {
     for (size_t i = 0; i < texts.size(); i += n_at_once) {
       const size_t n = std::min(n_at_once, texts.size() - i);
@@ -226,7 +226,7 @@ TEST(Encoder, SV_11_PairsHaveTwoSegmentsAndAreScored) {
   }
 }
 
-// Row `token` of the embedding becomes no number.
+// Returns a model whose embedding has a NaN in row `token`.
 std::vector<std::byte> with_broken_token(const TinyEncoderOptions& options, size_t token) {
   std::vector<std::byte> bytes = reference::make_tiny_encoder(options);
   const gguf::File file = gguf::File::parse(bytes, "tiny.gguf");
@@ -237,7 +237,7 @@ std::vector<std::byte> with_broken_token(const TinyEncoderOptions& options, size
   return bytes;
 }
 
-TEST(Encoder, SV_8_WhatIsNoNumberIsTheErrorOfItsTextAlone) {
+TEST(Encoder, SV_8_NanFailsOnlyItsText) {
   for (const bool ranks : {false, true}) {
     const TinyEncoderOptions options{.n_labels = ranks ? 1u : 0u, .pooling = ranks ? 4u : 1u};
     TinyEncoder whole(options);
@@ -257,7 +257,7 @@ TEST(Encoder, SV_8_WhatIsNoNumberIsTheErrorOfItsTextAlone) {
   }
 }
 
-TEST(Encoder, RefusesTextsThatItCannotEvaluateInOneLine) {
+TEST(Encoder, RefusesInvalidTextsWithOneLineErrors) {
   TinyEncoder tiny(TinyEncoderOptions{.n_context = 64});
   EXPECT_EQ(tiny.model.info().max_tokens, 64u);
   EXPECT_EQ(tiny.model.refusal(random_text(64, 1)), "");
@@ -280,7 +280,7 @@ TEST(Encoder, RefusesTextsThatItCannotEvaluateInOneLine) {
   EXPECT_NE(limited.model.refusal(random_text(11, 1)), "");
 }
 
-TEST(Encoder, OM_25_APassThatDoesNotFitTheBudgetIsOutOfMemoryAndLessStillRuns) {
+TEST(Encoder, OM_25_PassAboveBudgetIsOutOfMemoryAndSmallerPassRuns) {
   const TinyEncoderOptions options{.n_ff = 4096, .n_context = 2048};
   TinyEncoder tiny(options, {.n_threads = 2});
   const EmbedText small = random_text(50, 1);
@@ -298,7 +298,7 @@ TEST(Encoder, OM_25_APassThatDoesNotFitTheBudgetIsOutOfMemoryAndLessStillRuns) {
   EXPECT_THROW(TinyEncoder(options, {.n_threads = 1, .memory_budget = 1000}), Error);
 }
 
-TEST(Encoder, P_13_NoPassTakesMoreScratchThanTheBound) {
+TEST(Encoder, P_13_NoPassExceedsItsScratchBound) {
   std::vector<TinyEncoderOptions> models = {
       {.type = quant::Type::kF16, .n_layers = 1, .n_ff = 2048},
       {.type = quant::Type::kQ8_0, .n_layers = 1, .n_ff = 128, .n_head = 1, .n_context = 1024},
@@ -320,7 +320,7 @@ TEST(Encoder, P_13_NoPassTakesMoreScratchThanTheBound) {
   }
 }
 
-TEST(Describe, TellsWhatAnEncoderTakes) {
+TEST(Describe, ReportsMemoryOfAnEncoder) {
   const TinyEncoderOptions options{.type = quant::Type::kF16, .n_context = 512, .pooling = 2};
   TinyEncoder tiny(options, {.n_threads = 2});
   const Description description = describe(tiny.model.file(), {.n_threads = 2});
@@ -340,7 +340,7 @@ TEST(Describe, TellsWhatAnEncoderTakes) {
   EXPECT_EQ(json["memory"]["scratch"].size(), 1u);
 }
 
-TEST(DecoderModel, EQ_5_GivesTheVectorsOfItsEngineInAnyCompany) {
+TEST(DecoderModel, EQ_5_BatchedVectorsEqualTheEngines) {
   const reference::TinyModelOptions options{
       .architecture = "qwen2", .n_context = 256, .pooling = 3};
   const std::vector<std::byte> bytes = reference::make_tiny_model(options);
@@ -365,7 +365,7 @@ TEST(DecoderModel, EQ_5_GivesTheVectorsOfItsEngineInAnyCompany) {
   EXPECT_EQ(model->refusal({.tokens = {1}, .pooling = Pooling::kLast}), "");
 }
 
-TEST(LoadEmbedModel, TellsAndLoadsEachKind) {
+TEST(LoadEmbedModel, RecognizesAndLoadsEachKind) {
   const auto is_embedding = [](const std::vector<std::byte>& bytes) {
     return is_embedding_file(gguf::File::parse(bytes, "tiny.gguf"));
   };

@@ -1,5 +1,5 @@
-// The engine's logits against the float reference, on generated models of every architecture and
-// weight format.
+// Compares the engine's logits with the float reference, on generated models of every architecture
+// and weight format.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ double mean_divergence(std::span<const float> expected, std::span<const float> f
   return sum / static_cast<double>(expected.size() / n_vocab);
 }
 
-// What 8-bit activations cost, and what 16-bit floats do where products take those.
+// Returns the allowed error: 8-bit activations and 16-bit floats are less exact than F32.
 double bound(kernels::InputKind kind) {
   if (kind == kernels::InputKind::kCodes) return 5e-3;
   return kind == kernels::InputKind::kF32 ? 1e-5 : 1e-3;
@@ -47,8 +47,8 @@ TEST(Fidelity, EveryVariantOfEveryArchitectureEqualsTheReference) {
   }
 }
 
-// Keys and values of 8 bits cost as much as weights of 8 bits, on every variant.
-TEST(Fidelity, KvOfEightBitsStaysCloseToTheReference) {
+// On every variant, 8-bit keys and values lose as little accuracy as 8-bit weights.
+TEST(Fidelity, EightBitKvStaysCloseToTheReference) {
   for (const reference::TinyVariant& variant : reference::tiny_variants()) {
     const std::vector<std::byte> bytes = reference::make_tiny_model(variant.options);
     const gguf::File file = gguf::File::parse(bytes, variant.name);
@@ -61,7 +61,7 @@ TEST(Fidelity, KvOfEightBitsStaysCloseToTheReference) {
       const std::vector<float> found = logits_of(tiny.engine, tokens);
       const double lost = mean_divergence(expected, found, model.n_vocab());
       EXPECT_LT(lost, 5e-3) << variant.name << " " << table->name;
-      EXPECT_GT(lost, 1e-9) << variant.name << ": are these 8 bits?";
+      EXPECT_GT(lost, 1e-9) << variant.name << ": the KV does not seem to have 8 bits";
     }
   }
 }
@@ -96,8 +96,7 @@ TEST(Fidelity, EveryWeightFormatStaysCloseToTheReference) {
   }
 }
 
-// How a prompt is cut into chunks changes nothing, not a bit: windows, blocks and batches are only
-// bookkeeping.
+// The chunks of a prompt change no bit of the logits. Neither do windows, blocks and batches.
 TEST(Fidelity, ChunksOfAPromptGiveTheSameBits) {
   for (const char* architecture : {"llama", "qwen2", "gemma3"}) {
     const reference::TinyModelOptions options{.architecture = architecture,

@@ -1,5 +1,5 @@
-// Sequences under a memory budget: who waits, who is compacted, who ends, and that nobody else is
-// touched.
+// Tests sequences under a memory budget: which sequence waits, is compacted or ends, and that the
+// other sequences do not change.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -28,7 +28,7 @@ SequenceOptions greedy(size_t n_tokens, std::vector<size_t> sizes,
 
 const reference::TinyModelOptions kModel = {.architecture = "llama", .n_context = 1024};
 
-// What the engine takes besides KV once it has run on a rung of 512, and what a rung takes.
+// Memory that the engine needs: `fixed` without KV, after a run on a rung of 512; KV of each rung.
 struct Needs {
   Needs() {
     TinyEngine tiny(kModel, {.n_batch = 64});
@@ -78,7 +78,7 @@ void expect_nothing_held(Engine& engine) {
   EXPECT_EQ(use.kv_in_use, 0u);
 }
 
-TEST(Budget, WhatCannotFitIsRefusedAtOnce) {
+TEST(Budget, RefusesImmediatelyWhatCannotFit) {
   try {
     TinyEngine tiny(kModel, {.memory_budget = 1000});
     ADD_FAILURE();
@@ -96,7 +96,7 @@ TEST(Budget, WhatCannotFitIsRefusedAtOnce) {
   expect_nothing_held(model.engine);
 }
 
-TEST(Budget, TheFourthOfThreeWaitsAndNobodysTokensChange) {
+TEST(Budget, FourthSequenceWaitsAndNoTokensChange) {
   Budgeted model(3 * needs().rung64);
   std::vector<std::shared_ptr<const Sequence>> sequences;
   for (unsigned i = 0; i < 4; ++i)
@@ -115,7 +115,7 @@ TEST(Budget, TheFourthOfThreeWaitsAndNobodysTokensChange) {
   expect_nothing_held(model.engine);
 }
 
-TEST(Budget, FI_4_OneGrowsAndTheOtherWaits) {
+TEST(Budget, FI_4_OneSequenceGrowsAndTheOtherWaits) {
   Budgeted model(needs().rung128 + needs().rung64);
   const SequenceOptions options = greedy(90, {64, 128});
   const auto a = model.engine.start(random_tokens(20, 300, 1), options);
@@ -132,9 +132,9 @@ TEST(Budget, FI_4_OneGrowsAndTheOtherWaits) {
   expect_nothing_held(model.engine);
 }
 
-TEST(Budget, FI_4_OneGrowsAndTheOtherIsCompactedWhereItMayBe) {
+TEST(Budget, FI_4_OneSequenceGrowsAndTheOtherIsCompacted) {
   for (const OverflowPolicy policy : {OverflowPolicy::kRefill, OverflowPolicy::kShift}) {
-    // Enough to start both, and for one to grow; a rung with a gap takes two blocks more.
+    // Enough to start both and to grow one. A rung with a gap needs two more blocks.
     Budgeted model(3 * needs().rung128);
     const SequenceOptions plain = greedy(100, {64, 128});
     const SequenceOptions elastic = greedy(100, {64, 512}, policy);
@@ -156,7 +156,7 @@ TEST(Budget, FI_4_OneGrowsAndTheOtherIsCompactedWhereItMayBe) {
   }
 }
 
-TEST(Budget, WhereAllWaitTheLastEndsWithAnErrorAndTheOthersGoOn) {
+TEST(Budget, IfAllWaitTheLastEndsWithAnErrorAndTheOthersContinue) {
   Budgeted model(2 * needs().rung64 + (needs().rung128 - needs().rung64) / 2);
   const SequenceOptions options = greedy(90, {64, 128});
   const auto a = model.engine.start(random_tokens(20, 300, 1), options);
@@ -167,13 +167,13 @@ TEST(Budget, WhereAllWaitTheLastEndsWithAnErrorAndTheOthersGoOn) {
   EXPECT_EQ(b->finish_reason(), FinishReason::kNoMemory);
   EXPECT_STREQ(finish_reason_name(b->finish_reason()), "length");
   EXPECT_NE(b->error().find("context of 128 tokens"), std::string::npos) << b->error();
-  EXPECT_EQ(b->n_generated(), 45u);  // the text so far is there
+  EXPECT_EQ(b->n_generated(), 45u);  // the text so far is kept
   const std::vector<int32_t> whole = alone(random_tokens(20, 300, 2), options);
   EXPECT_TRUE(std::equal(b->tokens().begin(), b->tokens().end(), whole.begin()));
   expect_nothing_held(model.engine);
 }
 
-TEST(Budget, MemoryOfEndedSequencesGoesBackWithTrimWhereThatIsDeferred) {
+TEST(Budget, DeferredTrimFreesMemoryOfEndedSequences) {
   for (const bool defers : {false, true}) {
     TinyEngine tiny(kModel, {.n_batch = 512, .defers_trim = defers});
     const auto done = tiny.engine.start(random_tokens(100, 300, 1), greedy(20, {128}));
@@ -185,9 +185,9 @@ TEST(Budget, MemoryOfEndedSequencesGoesBackWithTrimWhereThatIsDeferred) {
   }
 }
 
-// Two models under one budget: for one to grow, the other is given less. That takes what it keeps
-// of finished sequences, and nothing from those that run.
-TEST(Budget, NR_4_ABudgetIsSharedByTakingWhatIsIdle) {
+// Two models share one budget. For one to grow, the other gets a smaller budget. The smaller budget
+// evicts cached KV of finished sequences and takes nothing from running ones.
+TEST(Budget, NR_4_SmallerBudgetTakesOnlyIdleMemory) {
   const SequenceOptions long_answer = greedy(90, {64, 128});
   const SequenceOptions short_answer = greedy(20, {64});
   Budgeted first(4 * needs().rung128);
@@ -199,18 +199,18 @@ TEST(Budget, NR_4_ABudgetIsSharedByTakingWhatIsIdle) {
   while (!parking.engine.idle()) parking.engine.step();
   const size_t cached = parking.engine.memory().kv_cached;
   EXPECT_GT(cached, 0u);
-  // Idle: it gives all of that back.
+  // An idle engine frees all of its cached KV.
   const uint64_t total = needs().fixed + 4 * needs().rung128;
   const uint64_t kept = parking.engine.set_memory_budget(needs().fixed);
   EXPECT_LE(kept, needs().fixed);
   EXPECT_EQ(parking.engine.memory().kv_cached, 0u);
   EXPECT_EQ(parking.engine.memory().kv_backed, 0u);
-  // The other one now has room to grow.
+  // The other engine then has room to grow.
   second.engine.set_memory_budget(total);
   const auto grown = second.engine.start(random_tokens(20, 300, 2), long_answer);
   while (!second.engine.idle()) second.engine.step();
   EXPECT_EQ(all_tokens(*grown), alone(random_tokens(20, 300, 2), long_answer));
-  // Busy: it keeps what runs, to the end, and grants nothing beyond it.
+  // A busy engine keeps the memory of its running sequences until they end, and grants no more.
   const auto running = first.engine.start(random_tokens(20, 300, 3), short_answer);
   first.engine.step();
   EXPECT_GE(first.engine.set_memory_budget(1), needs().rung64);
@@ -221,8 +221,8 @@ TEST(Budget, NR_4_ABudgetIsSharedByTakingWhatIsIdle) {
   expect_nothing_held(first.engine);
 }
 
-// FI-1: somebody else has all memory while any one step wants some.
-TEST(Budget, FI_1_ARefusalAtEveryStepLosesAndCorruptsNothing) {
+// FI-1: all memory is taken during one step, for each step in turn.
+TEST(Budget, FI_1_RefusedMemoryAtAnyStepLosesNothing) {
   const std::vector<SequenceOptions> options = {greedy(60, {32, 64, 128}), greedy(50, {64, 128})};
   std::vector<std::vector<int32_t>> whole;
   for (unsigned i = 0; i < 2; ++i) whole.push_back(alone(random_tokens(20, 300, i), options[i]));
@@ -252,9 +252,9 @@ TEST(Budget, FI_1_ARefusalAtEveryStepLosesAndCorruptsNothing) {
   }
 }
 
-// Random budgets, policies, lengths and cancellations: the budget is kept at every step, nothing
-// leaks, and whoever was neither compacted nor cut short has the tokens that it has alone.
-TEST(Budget, P_13_RandomSequencesKeepTheBudgetAndTheirTokens) {
+// Uses random budgets, policies, lengths and cancellations. Every step stays within the budget, and
+// nothing leaks. A sequence that was neither compacted nor cut short has the same tokens as alone.
+TEST(Budget, P_13_RandomSequencesStayWithinBudgetWithTheSameTokens) {
   std::mt19937 random(13);
   for (int round = 0; round < 18; ++round) {
     Budgeted model(needs().rung128 + random() % (4 * needs().rung128));
@@ -290,7 +290,7 @@ TEST(Budget, P_13_RandomSequencesKeepTheBudgetAndTheirTokens) {
     }
     expect_nothing_held(model.engine);
     EXPECT_EQ(model.engine.memory().weights, before.weights);
-    if (round % 6 != 0) continue;  // to take less time
+    if (round % 6 != 0) continue;  // saves time
     for (const Run& run : runs) {
       const bool compacted = std::ranges::any_of(run.sequence->events(), [](const auto& event) {
         return event.event.step == context::Step::kCompact;
@@ -304,9 +304,9 @@ TEST(Budget, P_13_RandomSequencesKeepTheBudgetAndTheirTokens) {
   }
 }
 
-// Addresses are reserved for the greatest context of all sequences; the system promises memory for
-// what is granted alone, so that a model can be loaded where it promises no more than it has.
-TEST(Budget, IsPromisedForWhatIsGrantedAlone) {
+// The engine reserves address space for the max context of all sequences, but commits only granted
+// memory. A model can therefore be loaded on a system without memory overcommit.
+TEST(Budget, CommitsOnlyGrantedMemory) {
   const auto promised = [] {
     std::ifstream status("/proc/self/status");
     for (std::string line; std::getline(status, line);)

@@ -1,5 +1,5 @@
-// Models that were packed before load from the cache with the same bits. A cache that is damaged,
-// cut short, or of other weights is never used.
+// Tests that packed models load from the cache with the same bits. The engine never uses a cache
+// file that is damaged, truncated or made from other weights.
 #include "engine/packed_cache.h"
 
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ class PackedCacheTest : public testing::Test {
   ~PackedCacheTest() override { fs::remove_all(folder_); }
 
   void write_model(const reference::TinyModelOptions& options) {
-    const std::string path = model_ + ".new";  // another inode, as after a pull
+    const std::string path = model_ + ".new";  // a new inode, as a pull creates
     reference::write_tiny_model(options, path);
     fs::rename(path, model_);
   }
@@ -39,7 +39,7 @@ class PackedCacheTest : public testing::Test {
     return {.packed_cache = {.folder = {cache_, uint64_t{1} << 30}, .min_bytes = 0},
             .kernels = kernels};
   }
-  // What a new engine computes. The packed form is on disk then.
+  // Returns the logits of a new engine. Afterwards the packed form is on disk.
   std::vector<float> logits(const kernels::KernelTable* kernels = nullptr) {
     Engine engine(model_, options(kernels));
     engine.wait_for_packed_cache();
@@ -66,7 +66,7 @@ class PackedCacheTest : public testing::Test {
     ::stat(path.c_str(), &status);
     return status.st_ino;
   }
-  // Inverts a byte where it lies, as a bad disk would after a restart of the machine.
+  // Inverts one byte in place, as a bad disk could do before a restart of the machine.
   static void damage(const std::string& path, size_t at) {
     std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
     file.seekg(static_cast<long>(at));
@@ -81,7 +81,7 @@ class PackedCacheTest : public testing::Test {
   const std::string cache_ = folder_ + "/cache";
 };
 
-TEST_F(PackedCacheTest, AModelLoadsFromTheCacheWithTheSameBits) {
+TEST_F(PackedCacheTest, ModelLoadsFromTheCacheWithTheSameBits) {
   const std::vector<float> expected = logits_without_cache();
   EXPECT_TRUE(packed_files().empty());
   EXPECT_EQ(logits(), expected);
@@ -89,15 +89,15 @@ TEST_F(PackedCacheTest, AModelLoadsFromTheCacheWithTheSameBits) {
   const ino_t inode = inode_of(file);
   EXPECT_EQ(logits(), expected);
   EXPECT_EQ(inode_of(file), inode) << "packed again";
-  fs::remove(file + ".checked");  // as after a restart of the machine
+  fs::remove(file + ".checked");  // simulates a restart of the machine
   EXPECT_EQ(logits(), expected);
   EXPECT_EQ(inode_of(file), inode) << "packed again";
   EXPECT_TRUE(fs::exists(file + ".checked"));
 }
 
-TEST_F(PackedCacheTest, WeightsAreReadFromTheCache) {
+TEST_F(PackedCacheTest, ReadsWeightsFromTheCache) {
   const std::vector<float> expected = logits();
-  // Nobody looks at the bytes of a file that counts as checked: these weights are others.
+  // The engine does not verify a file that is marked as checked, so the damage changes the weights.
   const std::string file = only_file();
   for (size_t at = 4096; at < 5000; ++at) damage(file, at);
   const CacheFolder folder({cache_, 1});
@@ -106,7 +106,7 @@ TEST_F(PackedCacheTest, WeightsAreReadFromTheCache) {
   EXPECT_NE(logits(), expected);
 }
 
-TEST_F(PackedCacheTest, EachTableHasAFileOfItsOwn) {
+TEST_F(PackedCacheTest, EachKernelTableHasItsOwnFile) {
   const auto tables = usable_tables();
   std::vector<std::vector<float>> expected;
   for (const kernels::KernelTable* table : tables) expected.push_back(logits_without_cache(table));
@@ -116,7 +116,7 @@ TEST_F(PackedCacheTest, EachTableHasAFileOfItsOwn) {
   EXPECT_EQ(packed_files().size(), tables.size());
 }
 
-TEST_F(PackedCacheTest, AnotherModelOfTheSamePathReplacesTheFile) {
+TEST_F(PackedCacheTest, ChangedModelAtTheSamePathReplacesTheFile) {
   logits();
   write_model({.architecture = "llama", .type = quant::Type::kQ4_K, .seed = 2});
   const std::vector<float> expected = logits_without_cache();
@@ -125,7 +125,7 @@ TEST_F(PackedCacheTest, AnotherModelOfTheSamePathReplacesTheFile) {
   EXPECT_EQ(logits(), expected);
 }
 
-TEST_F(PackedCacheTest, ADamagedFileIsPackedAgain) {
+TEST_F(PackedCacheTest, PacksAgainIfTheFileIsDamaged) {
   const std::vector<float> expected = logits();
   const std::string file = only_file();
   const size_t size = fs::file_size(file);
@@ -139,7 +139,7 @@ TEST_F(PackedCacheTest, ADamagedFileIsPackedAgain) {
   }
 }
 
-TEST_F(PackedCacheTest, AFileThatIsCutShortIsPackedAgain) {
+TEST_F(PackedCacheTest, PacksAgainIfTheFileIsTruncated) {
   const std::vector<float> expected = logits();
   const std::string file = only_file();
   const size_t size = fs::file_size(file);
@@ -153,7 +153,7 @@ TEST_F(PackedCacheTest, AFileThatIsCutShortIsPackedAgain) {
   }
 }
 
-TEST_F(PackedCacheTest, AProcessThatIsKilledWhileItWritesLeavesNoFile) {
+TEST_F(PackedCacheTest, ProcessKilledDuringWriteLeavesNoFile) {
   const std::vector<float> expected = logits_without_cache();
   for (const int microseconds : {0, 200, 1000, 3000, 10000, 30000}) {
     const pid_t child = ::fork();
@@ -172,7 +172,7 @@ TEST_F(PackedCacheTest, AProcessThatIsKilledWhileItWritesLeavesNoFile) {
   }
 }
 
-TEST_F(PackedCacheTest, FilesOfModelsThatAreGoneAreRemoved) {
+TEST_F(PackedCacheTest, RemovesFilesOfDeletedModels) {
   logits();
   const std::string other = folder_ + "/other.gguf";
   fs::rename(model_, other);
@@ -183,7 +183,7 @@ TEST_F(PackedCacheTest, FilesOfModelsThatAreGoneAreRemoved) {
   only_file();
 }
 
-TEST_F(PackedCacheTest, SmallModelsAndModelsInMemoryAreNotKept) {
+TEST_F(PackedCacheTest, DoesNotCacheSmallOrInMemoryModels) {
   EngineOptions wanted = options();
   wanted.packed_cache.min_bytes = uint64_t{1} << 30;
   {
@@ -195,19 +195,19 @@ TEST_F(PackedCacheTest, SmallModelsAndModelsInMemoryAreNotKept) {
   EXPECT_TRUE(packed_files().empty());
 }
 
-TEST_F(PackedCacheTest, AFolderThatCannotBeWrittenIsNoError) {
+TEST_F(PackedCacheTest, UnwritableFolderIsNoError) {
   std::ofstream(cache_) << "a file";
   EXPECT_EQ(logits(), logits_without_cache());
 }
 
-TEST_F(PackedCacheTest, AModelThatEmbedsLoadsFromTheCache) {
+TEST_F(PackedCacheTest, EmbeddingModelLoadsFromTheCache) {
   const std::string path = folder_ + "/encoder.gguf";
   reference::write_tiny_encoder({.type = quant::Type::kQ8_0}, path);
-  // The packed form is written in the background, while the model lives.
+  // A background thread writes the packed form while the model exists.
   const auto vector_with = [&](const EngineOptions& wanted) {
     const std::unique_ptr<EmbedModel> model = load_embed_model(path, wanted);
     for (int i = 0; wanted.packed_cache.folder.max_bytes != 0 && packed_files().empty(); ++i) {
-      if (i == 20000) ADD_FAILURE() << "nothing is written";
+      if (i == 20000) ADD_FAILURE() << "no packed file was written";
       if (i >= 20000) break;
       ::usleep(1000);
     }

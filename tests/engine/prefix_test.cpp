@@ -1,4 +1,5 @@
-// Prompts that begin like earlier ones: they begin behind what is shared, with the same tokens.
+// Tests prompts that share a prefix with earlier ones: evaluation starts after the prefix, and the
+// tokens are the same.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -34,7 +35,7 @@ std::vector<int32_t> all_tokens(const Sequence& sequence) {
   return {sequence.tokens().begin(), sequence.tokens().end()};
 }
 
-TEST(Prefix, ASecondPromptBeginsBehindWhatItShares) {
+TEST(Prefix, SecondPromptStartsAfterTheSharedPrefix) {
   const std::vector<int32_t> beginning = random_tokens(300, 300, 1);
   const std::vector<int32_t> first = joined(beginning, random_tokens(30, 300, 2));
   const std::vector<int32_t> second = joined(beginning, random_tokens(40, 300, 3));
@@ -47,7 +48,7 @@ TEST(Prefix, ASecondPromptBeginsBehindWhatItShares) {
     const auto got = run(sharing.engine, second, greedy(20));
     EXPECT_EQ(got->n_shared(), 256u) << architecture;
     EXPECT_EQ(all_tokens(*got), all_tokens(*expected)) << architecture;
-    // The same once more, whose last token is evaluated again.
+    // The same prompt again: only its last tokens are evaluated.
     const auto again = run(sharing.engine, second, greedy(20));
     EXPECT_EQ(again->n_shared(), 320u) << architecture;
     EXPECT_EQ(all_tokens(*again), all_tokens(*expected)) << architecture;
@@ -55,8 +56,8 @@ TEST(Prefix, ASecondPromptBeginsBehindWhatItShares) {
   }
 }
 
-// A conversation goes on: what the model wrote is known, too.
-TEST(Prefix, AnAnswerIsPartOfWhatIsKnown) {
+// In the next turn of a conversation, the model's own answer is cached, too.
+TEST(Prefix, AnswersAreCachedWithTheirPrompt) {
   for (const char* architecture : kArchitectures) {
     TinyEngine sharing(tiny(architecture), {.max_cached = kPlenty});
     const auto first = run(sharing.engine, random_tokens(100, 300, 1), greedy(100));
@@ -69,7 +70,7 @@ TEST(Prefix, AnAnswerIsPartOfWhatIsKnown) {
   }
 }
 
-TEST(Prefix, SequencesShareWhileTheyRun) {
+TEST(Prefix, RunningSequencesShareBlocks) {
   const std::vector<int32_t> beginning = random_tokens(200, 300, 1);
   for (const char* architecture : kArchitectures) {
     TinyEngine plain(tiny(architecture));
@@ -89,8 +90,8 @@ TEST(Prefix, SequencesShareWhileTheyRun) {
   }
 }
 
-// What is cached never keeps a sequence waiting, and is bounded.
-TEST(Prefix, CachedMemoryMakesWay) {
+// Cached blocks have a limit. A sequence never waits for their memory.
+TEST(Prefix, SequencesEvictCachedMemory) {
   size_t fixed = 0;
   size_t rung = 0;
   {
@@ -123,8 +124,8 @@ TEST(Prefix, CachedMemoryMakesWay) {
   }
 }
 
-// The address space is for running sequences only: cached blocks make way there, too.
-TEST(Prefix, CachedBlocksMakeWayWhereAddressSpaceIsShort) {
+// The address space has room for running sequences only, so they also evict cached blocks there.
+TEST(Prefix, SequencesEvictCachedBlocksIfAddressSpaceIsShort) {
   for (const char* architecture : kArchitectures) {
     TinyEngine plain(tiny(architecture));
     TinyEngine model(tiny(architecture),
@@ -139,8 +140,9 @@ TEST(Prefix, CachedBlocksMakeWayWhereAddressSpaceIsShort) {
   }
 }
 
-// CP-9: after a compaction positions are not those of the tokens any more.
-TEST(Prefix, CP_9_ACompactedSequenceIsKnownByWhatItHeldBefore) {
+// CP-9: after a compaction, the positions no longer match the tokens, so no further blocks are
+// cached.
+TEST(Prefix, CP_9_CompactedSequenceSharesOnlyEarlierBlocks) {
   for (const auto policy : {context::OverflowPolicy::kRefill, context::OverflowPolicy::kShift}) {
     for (const char* architecture : kArchitectures) {
       TinyEngine sharing(tiny(architecture), {.max_cached = kPlenty});
@@ -163,8 +165,8 @@ TEST(Prefix, CP_9_ACompactedSequenceIsKnownByWhatItHeldBefore) {
   }
 }
 
-// P-16: sequences with common beginnings in any interleaving, some cancelled.
-TEST(Prefix, P_16_RandomSequencesHaveTheTokensThatTheyHaveAlone) {
+// P-16: sequences with common prefixes run in random order, and some are cancelled.
+TEST(Prefix, P_16_RandomSequencesHaveTheSameTokensAsAlone) {
   std::mt19937 random(16);
   size_t n_shared = 0;
   for (int round = 0; round < 12; ++round) {
@@ -185,7 +187,7 @@ TEST(Prefix, P_16_RandomSequencesHaveTheTokensThatTheyHaveAlone) {
             sequences.push_back(
                 sharing.engine.start(prompt, greedy(static_cast<int64_t>(1 + random() % 60))));
             known.push_back(prompt);
-          } catch (const Error&) {  // as many as may run
+          } catch (const Error&) {  // the max number of sequences runs
           }
         }
       }

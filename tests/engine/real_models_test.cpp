@@ -1,5 +1,5 @@
-// The engine on real models: against the reference, alone and in company, and how much memory it
-// takes. Each model that is not there is skipped with its name.
+// Tests the engine on real models: equal to the reference, equal alone and batched, and memory use.
+// Tests of a model that is not installed are skipped with its name.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -116,7 +116,7 @@ TEST_P(RealModel, VectorsOfSimilarTextsAreCloser) {
   EXPECT_GT(similar, cosine(vectors[1]->vector(), vectors[2]->vector()));
 }
 
-TEST_P(RealModel, SameTokensAloneOrAmongSevenOthersWithOneThreadOrTwo) {
+TEST_P(RealModel, SameTokensAloneAndBatchedWithOneOrTwoThreads) {
   SequenceOptions options;
   options.sampling.seed = 123;
   options.max_new_tokens = 24;
@@ -141,8 +141,9 @@ TEST_P(RealModel, SameTokensAloneOrAmongSevenOthersWithOneThreadOrTwo) {
   }
 }
 
-// Weights are used from the mapped file: beside it and the KV there is room for 64 MiB only.
-TEST_P(RealModel, MemoryStaysWithinFileAndKvAnd64MiB) {
+// The engine uses weights directly from the mapped file. In addition to file and KV it may take
+// 64 MiB.
+TEST_P(RealModel, MemoryStaysWithinFilePlusKvPlus64MiB) {
   const size_t before = kv::status_bytes("VmRSS");
   Engine engine(path_);
   std::string text;
@@ -168,8 +169,9 @@ TEST_P(RealModel, MemoryStaysWithinFileAndKvAnd64MiB) {
   EXPECT_LE(max, allowed + before);
 }
 
-// The bound is to be granted before the first pass, so it is neither too low nor a waste.
-TEST_P(RealModel, ScratchIsAtMostWhatIsReckonedAndNotMuchLess) {
+// The scratch bound is granted before the first pass, so it must be neither too low nor much too
+// high.
+TEST_P(RealModel, ScratchStaysWithinAndCloseToItsBound) {
   Engine engine(path_, {.max_context = 1024});
   const size_t bound =
       arch::max_scratch_bytes(engine.loaded(), engine.kernels(),
@@ -193,8 +195,8 @@ TEST_P(RealModel, ScratchIsAtMostWhatIsReckonedAndNotMuchLess) {
   EXPECT_LE(engine.memory().scratch, bound);
 }
 
-// What a context is estimated to take, and what it takes of the system's memory once it is full.
-TEST_P(RealModel, EM_5_TheEstimateIsTheResidentGrowth) {
+// Compares the estimated KV memory of a context with the growth of resident memory once it is full.
+TEST_P(RealModel, EM_5_EstimateEqualsResidentGrowth) {
   Engine engine(path_, {.max_context = 4096});
   const auto evaluated = [&](size_t n) {
     const auto sequence =
@@ -204,9 +206,9 @@ TEST_P(RealModel, EM_5_TheEstimateIsTheResidentGrowth) {
     engine.finish(*sequence, FinishReason::kStop);
     return resident;
   };
-  (void)evaluated(4096);  // scratch is there now
+  (void)evaluated(4096);  // allocates scratch
   const kv::Layout layout(engine.model().kv, kv::KvType::kInt16);
-  constexpr double kHugePage = 0x1p21;  // memory comes in these, for each group of layers
+  constexpr double kHugePage = 0x1p21;  // the system gives huge pages, for each group of layers
   const auto n_pools = static_cast<double>(layout.groups.size());
   const size_t before = kv::status_bytes("RssAnon");
   for (const size_t n : {size_t{1024}, size_t{4096}}) {
@@ -218,13 +220,13 @@ TEST_P(RealModel, EM_5_TheEstimateIsTheResidentGrowth) {
   }
 }
 
-// GR-21: once a sequence has ended, its KV memory is with the system again, at once.
-TEST_P(RealModel, GR_21_MemoryGoesBackWhenASequenceEnds) {
+// GR-21: when a sequence ends, the engine returns its KV memory to the system immediately.
+TEST_P(RealModel, GR_21_FreesMemoryWhenASequenceEnds) {
   Engine engine(path_, {.max_context = 4096});
   SequenceOptions options;
   options.max_new_tokens = 2;
   (void)engine.start(random_tokens(100, engine.tokenizer().n_tokens(), 1), options);
-  while (!engine.idle()) engine.step();  // scratch and vocabulary are there now
+  while (!engine.idle()) engine.step();  // allocates scratch and vocabulary
   const auto sequence =
       engine.start(random_tokens(3000, engine.tokenizer().n_tokens(), 2), options);
   size_t kv = 0;
@@ -242,8 +244,8 @@ TEST_P(RealModel, GR_21_MemoryGoesBackWhenASequenceEnds) {
   EXPECT_LE(after + kv * 9 / 10, running + (size_t{4} << 20));
 }
 
-// A context of 32,768, or the model's maximum, that holds 500 tokens takes the memory of 500.
-TEST_P(RealModel, ALargeContextTakesTheMemoryOfWhatItHolds) {
+// A context of 32,768 tokens, or of the model's max, that holds 500 tokens takes the memory of 500.
+TEST_P(RealModel, LargeContextTakesOnlyMemoryOfItsTokens) {
   const auto held = [&](size_t max_context) {
     Engine engine(path_, {.max_context = max_context});
     SequenceOptions options;
@@ -267,8 +269,8 @@ TEST_P(RealModel, ALargeContextTakesTheMemoryOfWhatItHolds) {
   EXPECT_LE(large_resident, small_resident + (size_t{16} << 20));
 }
 
-// The second prompt of two that begin with the same 2,000 tokens is evaluated behind them.
-TEST_P(RealModel, ASharedBeginningIsEvaluatedOnce) {
+// Two prompts begin with the same 2,000 tokens. The second is evaluated only after these tokens.
+TEST_P(RealModel, EvaluatesASharedPrefixOnce) {
   Engine engine(path_, {.max_context = 4096, .max_cached = UINT64_MAX});
   const std::vector<int32_t> beginning = random_tokens(2000, engine.tokenizer().n_tokens(), 2);
   SequenceOptions options;
@@ -290,7 +292,7 @@ TEST_P(RealModel, ASharedBeginningIsEvaluatedOnce) {
     EXPECT_EQ(sequence->n_shared(), sharing ? 1984u : 0u);
     answers[0].assign(sequence->tokens().begin(), sequence->tokens().end());
   }
-  std::printf("%s: first token after %.0f ms, behind a shared beginning after %.0f ms (%.1f %%)\n",
+  std::printf("%s: first token after %.0f ms, after a shared prefix %.0f ms (%.1f %%)\n",
               GetParam(), 1e3 * seconds[0], 1e3 * seconds[1], 100 * seconds[1] / seconds[0]);
   Engine plain(path_, {.max_context = 4096});
   const auto alone = plain.start({answers[0].begin(), answers[0].end() - 8}, options);
@@ -307,8 +309,8 @@ INSTANTIATE_TEST_SUITE_P(
       return std::string(file.param).substr(0, std::string(file.param).find_first_of("-."));
     });
 
-// CP-10: what the prompt says is known after five compactions, to a model that can tell.
-TEST(RealModelPrompt, CP_10_IsRememberedAcrossCompactions) {
+// CP-10: after five compactions, a capable model still knows a fact from the prompt.
+TEST(RealModelPrompt, CP_10_SurvivesCompactions) {
   const std::string path = model_path("qwen2.5-coder-0.5b-q4_k_m.gguf").string();
   if (!std::filesystem::exists(path))
     GTEST_SKIP() << path << " is not there; tools/setup models fetches it";
@@ -342,8 +344,8 @@ TEST(RealModelPrompt, CP_10_IsRememberedAcrossCompactions) {
   }
 }
 
-// Float formats are computed in floating point: converted weights give the reference's logits
-// almost exactly.
+// The engine computes float formats in floating point, so converted weights give almost exactly the
+// reference's logits.
 TEST(RealModelConverted, FloatWeightsEqualTheReference) {
   const std::string path = model_path("smollm2-135m-q4_1.gguf").string();
   if (!std::filesystem::exists(path))

@@ -1,4 +1,4 @@
-// What the engine does with requests: limits, ends, refusals.
+// Tests how the engine handles requests: limits, ends, refusals.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -55,8 +55,8 @@ TEST(Requests, StopsAtTheLimitAndAtTheEndOfTheContext) {
   EXPECT_EQ(tiny.engine.kv_bytes(), 0u);
 }
 
-// FI-9: a token whose embedding is no number makes all behind it so.
-TEST(Requests, FI_9_LogitsThatAreNoNumbersEndTheirSequenceAlone) {
+// FI-9: a token with a NaN in its embedding makes all later logits of its sequence NaN.
+TEST(Requests, FI_9_NanLogitsEndOnlyTheirSequence) {
   std::vector<std::byte> bytes = reference::make_tiny_model({});
   size_t at = 0;
   {
@@ -82,7 +82,7 @@ TEST(Requests, FI_9_LogitsThatAreNoNumbersEndTheirSequenceAlone) {
   EXPECT_EQ(engine.start(bad, greedy(1))->n_shared(), 0u);
 }
 
-TEST(Requests, WhatIsHeldGetsNothingAndLosesNothing) {
+TEST(Requests, HeldSequenceGetsNoTokensAndLosesNone) {
   TinyEngine tiny({});
   const auto held = tiny.engine.start(random_tokens(20, 300, 1), greedy(30));
   const auto other = tiny.engine.start(random_tokens(20, 300, 2), greedy(30));
@@ -99,7 +99,7 @@ TEST(Requests, WhatIsHeldGetsNothingAndLosesNothing) {
   EXPECT_TRUE(std::ranges::equal(held->tokens(), alone->tokens()));
 }
 
-TEST(Requests, ASequenceMayOutliveItsEngine) {
+TEST(Requests, SequenceCanOutliveItsEngine) {
   std::shared_ptr<const Sequence> sequence;
   {
     TinyEngine tiny({}, {.max_cached = 1 << 20});
@@ -110,7 +110,7 @@ TEST(Requests, ASequenceMayOutliveItsEngine) {
   EXPECT_EQ(sequence->n_generated(), 10u);
 }
 
-TEST(Requests, MemoryIsReportedAsItIsTaken) {
+TEST(Requests, ReportsMemoryUse) {
   const reference::TinyModelOptions model{.type = quant::Type::kQ8_0};
   TinyEngine tiny(model, {.max_context = 100, .max_sequences = 2});
   const MemoryUse before = tiny.engine.memory();
@@ -122,8 +122,8 @@ TEST(Requests, MemoryIsReportedAsItIsTaken) {
   const auto sequence = tiny.engine.start(random_tokens(70, 300, 1), greedy(2));
   (void)tiny.engine.step();
   const MemoryUse running = tiny.engine.memory();
-  // 70 positions are two blocks of 64; two sequences may take two each, and two for a gap,
-  // and texts that become vectors as much as one of them.
+  // 70 positions are two blocks of 64. Each of two sequences may take two blocks and two more for
+  // a gap. Texts that become vectors may take as much as one sequence.
   EXPECT_EQ(running.kv_in_use, before.kv_reserved / 6);
   EXPECT_GT(running.scratch, 0u);
   while (!tiny.engine.idle()) tiny.engine.step();
@@ -132,7 +132,7 @@ TEST(Requests, MemoryIsReportedAsItIsTaken) {
   EXPECT_EQ(TinyEngine(model, {.pack_weights = false}).engine.memory().packed, 0u);
 }
 
-TEST(Requests, GreedyTakesTheReferencesBestToken) {
+TEST(Requests, GreedyChoosesTheReferencesBestToken) {
   const reference::TinyModelOptions options{.architecture = "qwen2"};
   TinyEngine tiny(options);
   const std::vector<int32_t> prompt = random_tokens(40, 300, 9);
@@ -147,7 +147,7 @@ TEST(Requests, GreedyTakesTheReferencesBestToken) {
   }
 }
 
-TEST(Requests, AStopStringEndsTheSequenceAndIsNotShown) {
+TEST(Requests, StopStringEndsTheSequenceAndIsNotShown) {
   TinyEngine tiny({});
   const std::vector<int32_t> prompt = tiny.engine.tokenizer().encode("stop strings");
   std::string whole;
@@ -171,7 +171,7 @@ TEST(Requests, AStopStringEndsTheSequenceAndIsNotShown) {
   EXPECT_TRUE(tiny.engine.idle());
 }
 
-TEST(Requests, PerplexityIsThatOfTheReferencesProbabilities) {
+TEST(Requests, PerplexityEqualsTheReferences) {
   TinyEngine tiny({});
   const std::vector<int32_t> tokens = random_tokens(130, 300, 4);
   const Perplexity found = perplexity(tiny.engine, tokens, 64, [](const Perplexity&, size_t) {});

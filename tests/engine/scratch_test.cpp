@@ -1,4 +1,4 @@
-// The bound of scratch memory that is known before the first pass, against what passes take.
+// Compares the scratch bound, which is known before the first pass, with the scratch of passes.
 #include "arch/scratch.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ size_t bound_of(const Engine& engine, size_t n_rows, size_t n_logit_rows) {
                                   .n_threads = static_cast<size_t>(engine.n_threads())});
 }
 
-// Wide enough that whole pages do not hide what is forgotten.
+// Models that are so wide that rounding to whole pages cannot hide a forgotten buffer.
 std::vector<reference::TinyModelOptions> wide_models() {
   std::vector<reference::TinyModelOptions> models;
   for (const char* architecture : {"llama", "qwen2", "gemma3"}) {
@@ -48,7 +48,7 @@ void expect_bound(const reference::TinyModelOptions& model, const EngineOptions&
       << model.architecture << ", " << tiny.engine.kernels().name;
 }
 
-TEST(Scratch, NoPassTakesMoreThanTheBound) {
+TEST(Scratch, NoPassExceedsTheBound) {
   for (const reference::TinyModelOptions& model : wide_models()) {
     for (const int n_threads : {1, 3}) {
       expect_bound(model, {.n_threads = n_threads});
@@ -59,9 +59,9 @@ TEST(Scratch, NoPassTakesMoreThanTheBound) {
     expect_bound(wide_models()[0], {.n_threads = 2, .kernels = table});
 }
 
-// Far into a context the partial results of attention are the largest part, and how many there are
-// depends on how rows and sequences are mixed; those with gaps take some for each thread.
-TEST(Scratch, HoldsFarIntoAContext) {
+// Late in a long context, partial results of attention are the largest part of scratch. Their
+// number depends on the mix of rows and sequences. Sequences with gaps need some for each thread.
+TEST(Scratch, BoundHoldsLateInALongContext) {
   reference::TinyModelOptions model = wide_models()[1];
   model.n_context = 1024;
   TinyEngine tiny(model, {.n_threads = 4, .n_batch = 64});
@@ -79,7 +79,7 @@ TEST(Scratch, HoldsFarIntoAContext) {
   EXPECT_GE(tiny.engine.memory().scratch, bound / 3);
 }
 
-TEST(Scratch, GrowsWithEachLimit) {
+TEST(Scratch, BoundGrowsWithEachLimit) {
   TinyEngine tiny({});
   const auto bound = [&](const arch::PassLimits& limits) {
     return arch::max_scratch_bytes(tiny.engine.loaded(), tiny.engine.kernels(), limits);

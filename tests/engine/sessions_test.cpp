@@ -1,5 +1,5 @@
-// KV that stays on disk: a conversation goes on after a restart with the same tokens, and reads
-// only what is new.
+// Tests KV that is saved to disk: after a restart, a conversation continues with the same tokens
+// and evaluates only new ones.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -52,7 +52,7 @@ class SessionsTest : public testing::Test {
   const std::string model_ = folder_ + "/model.gguf";
 };
 
-TEST_F(SessionsTest, AConversationGoesOnAfterEachRestart) {
+TEST_F(SessionsTest, ConversationContinuesAfterEachRestart) {
   for (const char* architecture : {"llama", "qwen2", "gemma3"}) {
     for (const kernels::KvType type :
          {kernels::KvType::kInt16, kernels::KvType::kQ8_0, kernels::KvType::kF32}) {
@@ -81,7 +81,7 @@ TEST_F(SessionsTest, AConversationGoesOnAfterEachRestart) {
   }
 }
 
-TEST_F(SessionsTest, AnotherModelOrKvTypeStartsFromTheBeginning) {
+TEST_F(SessionsTest, OtherModelOrKvTypeStartsFromTheBeginning) {
   write_model({.type = quant::Type::kQ4_K, .seed = 1});
   const std::vector<int32_t> prompt = random_tokens(200, 300, 1);
   {
@@ -95,7 +95,7 @@ TEST_F(SessionsTest, AnotherModelOrKvTypeStartsFromTheBeginning) {
     save(engine);
   }
   {
-    Engine engine(model_, options());  // each type has files of its own
+    Engine engine(model_, options());  // each KV type has its own files
     EXPECT_EQ(turn(engine, prompt).n_shared, 192u);
   }
   write_model({.type = quant::Type::kQ4_K, .seed = 2});
@@ -106,7 +106,7 @@ TEST_F(SessionsTest, AnotherModelOrKvTypeStartsFromTheBeginning) {
   EXPECT_EQ(found.tokens, turn(alone, prompt).tokens);
 }
 
-TEST_F(SessionsTest, WhatIsReadCountsAsMemory) {
+TEST_F(SessionsTest, LoadedKvCountsAsMemory) {
   write_model({.type = quant::Type::kQ4_K});
   const std::vector<int32_t> prompt = random_tokens(400, 300, 1);
   {
@@ -123,8 +123,8 @@ TEST_F(SessionsTest, WhatIsReadCountsAsMemory) {
   EXPECT_EQ(use.kv_cached, (400 + 69) / 64 * use.kv_block);
 }
 
-// Long texts make each other's memory go; those that come back are read from the disk.
-TEST_F(SessionsTest, TextsThatMadeWayComeBackFromTheDisk) {
+// Long texts evict each other's KV. When a text returns, its KV is read from disk.
+TEST_F(SessionsTest, EvictedTextsAreReadFromDisk) {
   write_model({.type = quant::Type::kQ4_K});
   std::vector<std::vector<int32_t>> prompts;
   for (unsigned i = 0; i < 5; ++i) prompts.push_back(random_tokens(300, 300, i));
@@ -146,7 +146,7 @@ TEST_F(SessionsTest, TextsThatMadeWayComeBackFromTheDisk) {
   }
 }
 
-TEST_F(SessionsTest, AFolderThatCannotBeWrittenIsNoError) {
+TEST_F(SessionsTest, UnwritableFolderIsNoError) {
   write_model({.type = quant::Type::kQ4_K});
   std::ofstream(folder_ + "/sessions") << "a file";
   Engine engine(model_, options());

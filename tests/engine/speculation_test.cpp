@@ -1,5 +1,5 @@
-// Answers are the same with and without drafts, to the bit: tokens, log probabilities, ends, and
-// where the context grows or is compacted.
+// Tests that answers with and without drafts are the same to the bit: tokens, log probabilities,
+// ends, and the tokens at which the context grows or is compacted.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -38,7 +38,7 @@ std::vector<Way> ways() {
           {"mirostat", mirostat}};
 }
 
-TEST(Speculation, AnswersAreTheSameToTheBit) {
+TEST(Speculation, AnswersAreBitIdentical) {
   size_t n_rejected = 0;
   for (const char* architecture : {"llama", "qwen2", "gemma3"}) {
     for (const kernels::KvType kv_type : {kernels::KvType::kInt16, kernels::KvType::kQ8_0}) {
@@ -70,7 +70,7 @@ TEST(Speculation, AnswersAreTheSameToTheBit) {
   EXPECT_GT(n_rejected, 100u);
 }
 
-// Without a prediction: from the text itself, and from the answers before.
+// Without a prediction, drafts come from the text itself and from recent answers.
 TEST(Speculation, DraftsFromTheTextAndFromRecentAnswers) {
   const reference::TinyModelOptions model{.architecture = "llama"};
   TinyEngine without(model, plain());
@@ -83,7 +83,7 @@ TEST(Speculation, DraftsFromTheTextAndFromRecentAnswers) {
   EXPECT_GT(again.n_accepted, 150u);
 }
 
-TEST(Speculation, SequencesTogetherAreAsEachAlone) {
+TEST(Speculation, BatchedSequencesEqualSingleOnes) {
   const reference::TinyModelOptions model{.architecture = "gemma3", .type = quant::Type::kQ4_K};
   for (const size_t n_batch : {512u, 40u}) {
     for (const int n_threads : {1, 2}) {
@@ -111,8 +111,7 @@ TEST(Speculation, SequencesTogetherAreAsEachAlone) {
   }
 }
 
-// The context grows and is compacted at the same tokens; the answer ends at the same one.
-TEST(Speculation, ContextsTakeTheSameCourse) {
+TEST(Speculation, ContextsGrowAndCompactAtTheSameTokens) {
   for (const char* architecture : {"llama", "gemma3"}) {
     const reference::TinyModelOptions model{.architecture = architecture};
     for (const context::OverflowPolicy policy :
@@ -137,8 +136,8 @@ TEST(Speculation, ContextsTakeTheSameCourse) {
   }
 }
 
-// The text ends at its stop string, whatever the model would have said behind it.
-TEST(Speculation, StopStringsEndTheSameText) {
+// The text ends at its stop string, even if drafts after the stop string were accepted.
+TEST(Speculation, StopStringsEndTheAnswerAtTheSamePlace) {
   const reference::TinyModelOptions model{.architecture = "qwen2"};
   TinyEngine without(model, plain());
   TinyEngine with(model, drafting());
@@ -157,7 +156,7 @@ TEST(Speculation, StopStringsEndTheSameText) {
   EXPECT_GT(n_stopped, 5u);
 }
 
-TEST(Speculation, EndTokensAndLimitsEndTheSameAnswer) {
+TEST(Speculation, EndTokensAndLimitsEndTheAnswerAtTheSamePlace) {
   const reference::TinyModelOptions model{.architecture = "llama"};
   TinyEngine without(model, plain());
   TinyEngine with(model, drafting());
@@ -181,7 +180,7 @@ TEST(Speculation, EndTokensAndLimitsEndTheSameAnswer) {
   EXPECT_GT(n_ends, 0u);
 }
 
-TEST(Speculation, GrammarsHoldTheSameAnswer) {
+TEST(Speculation, GrammarsGiveTheSameAnswer) {
   const constraint::Constraint schema = {
       .grammar = {
           constraint::GrammarKind::kJsonSchema,
@@ -200,7 +199,8 @@ TEST(Speculation, GrammarsHoldTheSameAnswer) {
     SequenceOptions options = drawn(seed, 400);
     options.sampling.logprobs = seed % 2 == 0;
     const Whole expected = answer(without.engine, prompt, held(without.engine, options));
-    expect_same(expected, answer(with.engine, prompt, held(with.engine, options)), "by itself");
+    expect_same(expected, answer(with.engine, prompt, held(with.engine, options)),
+                "without a prediction");
     for (unsigned edit = 0; edit < 3; ++edit) {
       options.prediction = edit == 0 ? expected.tokens : edited(expected.tokens, edit);
       const Whole found = answer(with.engine, prompt, held(with.engine, options));
@@ -209,8 +209,8 @@ TEST(Speculation, GrammarsHoldTheSameAnswer) {
   }
 }
 
-// Drafted tokens are looked up in the model's table: what is no token is refused.
-TEST(Speculation, APredictionHoldsTokensAlone) {
+// The engine looks drafted tokens up in the model's embedding, so it refuses invalid token ids.
+TEST(Speculation, RefusesPredictionWithInvalidTokens) {
   TinyEngine tiny({}, drafting());
   for (const int32_t wrong : {-1, 1000000, INT32_MIN, INT32_MAX}) {
     SequenceOptions options = greedy(5);
@@ -220,9 +220,9 @@ TEST(Speculation, APredictionHoldsTokensAlone) {
   EXPECT_TRUE(tiny.engine.idle());
 }
 
-// The next turn of a conversation finds what was accepted in the prefix index, and goes on as it
-// would behind a prompt.
-TEST(Speculation, WhatWasAcceptedIsAPrefixOfTheNextPrompt) {
+// The next turn of a conversation finds accepted drafts in the prefix index. It continues as after
+// an evaluated prompt.
+TEST(Speculation, AcceptedDraftsArePrefixOfTheNextPrompt) {
   const reference::TinyModelOptions model{.architecture = "llama"};
   TinyEngine without(model, plain({.max_cached = size_t{1} << 30}));
   TinyEngine with(model, drafting({.max_cached = size_t{1} << 30}));
@@ -237,8 +237,8 @@ TEST(Speculation, WhatWasAcceptedIsAPrefixOfTheNextPrompt) {
   }
 }
 
-// Readers come and go, are held and cancelled; each answer is the one it would be alone.
-TEST(Speculation, RandomCompanyChangesNothing) {
+// Sequences start, are held and are cancelled at random. Each answer is the same as alone.
+TEST(Speculation, RandomOtherSequencesChangeNoAnswer) {
   const reference::TinyModelOptions model{.architecture = "gemma3", .type = quant::Type::kQ4_K};
   TinyEngine without(model, plain());
   std::mt19937 random(23);

@@ -1,4 +1,5 @@
-// Adapters with random values for generated models, as files of a folder that goes with its owner.
+// Makes adapters with random values for generated models. Their files are in a folder that the
+// destructor of TinyAdapters removes.
 #pragma once
 
 #include <cmath>
@@ -18,9 +19,10 @@ namespace billow::engine {
 struct TinyAdapterOptions {
   size_t rank = 4;
   float alpha = 8.0f;
-  float size = 0.3f;  // of what it adds
+  float size = 0.3f;  // standard deviation of the elements of B
   uint64_t seed = 1;
-  // Which tensors of the model get a pair; empty: all matrices of its layers, and its output.
+  // Returns whether a tensor of the model gets a pair. If empty, all matrices of the layers and the
+  // output get one.
   std::function<bool(const std::string& name)> changes = {};
 };
 
@@ -34,7 +36,7 @@ class TinyAdapters {
   TinyAdapters(const TinyAdapters&) = delete;
   TinyAdapters& operator=(const TinyAdapters&) = delete;
 
-  // The values of one pair, as floats.
+  // The values of one low-rank pair, as floats.
   struct Pair {
     size_t rank = 0;
     std::vector<float> a;  // [rank][inputs]; of token_embd [tokens][rank]
@@ -92,7 +94,8 @@ class TinyAdapters {
   size_t n_made_ = 0;
 };
 
-// The bytes of the model with what the adapters add in its own weights. REQUIRES: they are F32.
+// Returns the model's file with the adapters merged into its weights. REQUIRES: the weights are
+// F32.
 inline std::vector<std::byte> merged(const gguf::File& model,
                                      const std::vector<TinyAdapters::Made>& adapters) {
   gguf::Writer writer;

@@ -1,4 +1,4 @@
-// Encoders on generated models, and the vectors that they make.
+// Creates encoders from generated models, and computes vectors.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ namespace billow::engine {
 
 using Vector = std::vector<float>;
 
-// A generated encoder that lies in memory, and its model.
+// A generated encoder file in memory, and the model loaded from it.
 struct TinyEncoder {
   explicit TinyEncoder(const reference::TinyEncoderOptions& encoder,
                        const EngineOptions& options = {.n_threads = 1})
@@ -27,7 +27,7 @@ struct TinyEncoder {
   EncoderModel model;
 };
 
-// One pass.
+// Computes the vectors of all texts in one pass.
 inline std::vector<EmbedVector> embedded(EmbedModel& model, std::span<const EmbedText> texts) {
   std::vector<const EmbedText*> pointers;
   for (const EmbedText& text : texts) pointers.push_back(&text);
@@ -46,7 +46,7 @@ inline EmbedText random_text(size_t n, unsigned seed) {
   return {.tokens = random_tokens(n, 130, seed)};
 }
 
-// Length of the difference by the length of what is expected.
+// Returns |found - expected| / |expected|.
 inline double error_of(const Vector& expected, const Vector& found) {
   EXPECT_EQ(expected.size(), found.size());
   double difference = 0.0;

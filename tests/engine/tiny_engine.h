@@ -1,4 +1,4 @@
-// Engines on generated models, and their logits.
+// Creates engines from generated models, and computes logits.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 
 namespace billow::engine {
 
-// A generated model that lies in memory, and an engine on it.
+// A generated model file in memory, and an engine that runs it.
 struct TinyEngine {
   explicit TinyEngine(const reference::TinyModelOptions& model, const EngineOptions& options = {})
       : bytes(reference::make_tiny_model(model)),
@@ -31,7 +31,7 @@ inline std::vector<int32_t> random_tokens(size_t n, int32_t n_vocab, unsigned se
   return tokens;
 }
 
-// Always the best token, `max_new_tokens` times.
+// Options for greedy sampling of exactly `max_new_tokens` tokens.
 inline SequenceOptions greedy(int64_t max_new_tokens) {
   SequenceOptions options;
   options.sampling.temperature = 0.0f;
@@ -40,7 +40,7 @@ inline SequenceOptions greedy(int64_t max_new_tokens) {
   return options;
 }
 
-// [tokens.size() - first][n_vocab]
+// Returns the logits as [tokens.size() - first][n_vocab].
 inline std::vector<float> logits_of(Engine& engine, std::span<const int32_t> tokens,
                                     size_t first = 0) {
   std::vector<float> all;

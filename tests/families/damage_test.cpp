@@ -1,6 +1,6 @@
-// Files of every family with something wrong: a key or a tensor is missing, a number makes no
-// sense, a matrix has another shape or format. Such a file is refused in one line, or
-// it runs; nothing crashes. What is changed is drawn at random, with a seed per family.
+// Tests damaged files of every family: a key or a tensor is missing, a number is invalid, a matrix
+// has another shape or format. The engine refuses such a file with a one-line error or runs it, but
+// never crashes. The changes are random, with a seed per family.
 // BILLOW_DAMAGES is the number of changes per family (12), BILLOW_DAMAGE_SEED the seed.
 #include <gtest/gtest.h>
 
@@ -33,7 +33,7 @@ unsigned setting(const char* name, unsigned otherwise) {
 
 struct Damage {
   Change change;
-  std::string what;  // for messages
+  std::string what;  // description for messages
 };
 
 class Damages {
@@ -77,7 +77,7 @@ class Damages {
     return std::string(file_.tensors()[pick(file_.tensors().size())].name);
   }
 
-  // A key of the architecture with a number that it does not have in any such model.
+  // Returns a change of one key of the architecture to a number that no such model has.
   Damage other_number() {
     const std::string key = keys_[pick(keys_.size())];
     const gguf::Value* value = file_.find(key);
@@ -100,7 +100,7 @@ class Damages {
   std::vector<std::string> keys_;
 };
 
-// Loads the file and reads a few tokens. Empty if it runs, else what is wrong with it.
+// Loads the file and evaluates a few tokens. Returns the error, or an empty string on success.
 std::string tried(const std::vector<std::byte>& bytes) {
   try {
     engine::Engine engine(gguf::File::parse(bytes, "changed.gguf"),
@@ -117,7 +117,7 @@ std::string tried(const std::vector<std::byte>& bytes) {
 
 class DamagedFamily : public testing::TestWithParam<std::string> {};
 
-TEST_P(DamagedFamily, IsRefusedInOneLineOrRuns) {
+TEST_P(DamagedFamily, IsRefusedWithOneLineErrorOrRuns) {
   const Family family = read_family(GetParam(), BILLOW_FLOAT_FAMILIES);
   const gguf::File file = gguf::File::open(family.path);
   ASSERT_EQ(tried(engine::changed(file, {})), "");
@@ -131,28 +131,29 @@ TEST_P(DamagedFamily, IsRefusedInOneLineOrRuns) {
   }
 }
 
-// What some models of an architecture do without. A file cannot say whether its model does.
+// Returns whether some models of an architecture lack this tensor. A file does not say whether its
+// model should have the tensor.
 bool is_optional(std::string_view tensor) {
   constexpr std::array<std::string_view, 14> kEnds = {
       ".bias",
-      "output.weight",               // the embeddings serve instead
-      "rope_freqs.weight",           // without it, positions are not scaled
+      "output.weight",               // if missing, token_embd is used
+      "rope_freqs.weight",           // if missing, positions are not scaled
       ".layer_output_scale.weight",  // Gemma 4
       ".ffn_down_exps.scale",        // Gemma 4
-      ".attn_v.weight",              // Gemma 4: the keys serve instead
+      ".attn_v.weight",              // Gemma 4: if missing, keys are used
       ".ffn_norm.weight",            // StableLM 2 12B
-      ".attn_norm_2.weight",         // Falcon 40B has it
-      ".attn_q_norm.weight",         // GLM 4.5 Air has none
+      ".attn_norm_2.weight",         // only Falcon 40B has this tensor
+      ".attn_q_norm.weight",         // GLM 4.5 Air lacks this tensor
       ".attn_k_norm.weight",
-      ".time_mix_ln.weight",  // ARWKV 7 has none
-      ".time_mix_v0.weight",  // of layer 0 not used
+      ".time_mix_ln.weight",  // ARWKV 7 lacks this tensor
+      ".time_mix_v0.weight",  // unused in layer 0
       ".time_mix_v1.weight",
       ".time_mix_v2.weight",
   };
   return std::ranges::any_of(kEnds, [&](std::string_view end) { return tensor.ends_with(end); });
 }
 
-TEST_P(DamagedFamily, IsRefusedWithoutATensorThatItNeeds) {
+TEST_P(DamagedFamily, IsRefusedWithoutARequiredTensor) {
   const Family family = read_family(GetParam(), BILLOW_FLOAT_FAMILIES);
   const gguf::File file = gguf::File::open(family.path);
   for (const gguf::TensorInfo& tensor : file.tensors()) {

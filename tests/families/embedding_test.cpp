@@ -1,6 +1,6 @@
-// The tiny embedding models and rerankers of tests/families/embedding: their vectors against those
-// of the models' own library, the same bits in any company, and scratch memory within its bound.
-// make_embedding_fixtures.py made them.
+// Tests the tiny embedding models and rerankers of tests/families/embedding: their vectors equal
+// those of the models' own library, a batch changes no bit, and scratch memory stays within its
+// bound. make_embedding_fixtures.py makes the files.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -44,13 +44,13 @@ constexpr const char* kFamilies[] = {"eurobert",
                                      "qwen3-embedding",
                                      "qwen3-reranker"};
 
-// The length of the difference by that of the vector, with weights as floats. What is left is the
-// order of sums, of scores the more as they are differences; and where the keys and values of
-// decoders are codes, their rounding.
+// Max |found - expected| / |expected| with float weights. The rest of the error comes from the
+// order of sums, and from rounding if the keys and values of decoders are codes. Scores may differ
+// more, because they are differences.
 constexpr double kMaxError = 3e-6;
 constexpr double kMaxErrorOfScores = 2e-5;
 constexpr double kMaxErrorOfCodes = 3e-3;
-// Weights in BF16 are multiplied with activations in BF16 where the processor does that.
+// For BF16 weights: some processors multiply them with BF16 activations.
 constexpr double kMinCosine = 0.9999;
 constexpr double kMaxScoreError = 0.1;
 
@@ -86,7 +86,7 @@ class EmbeddingFamilies : public testing::TestWithParam<const char*> {
     ASSERT_GT(texts_.size(), 4u);
   }
 
-  // Of the file, or of the same with its matrices as floats.
+  // Loads the file, with its matrices as floats if as_floats is set.
   std::unique_ptr<EmbedModel> load(const EngineOptions& options, bool as_floats = false) {
     gguf::File file = gguf::File::open(path_of(GetParam(), ".gguf"));
     if (!as_floats) return engine::load_embed_model(std::move(file), options);
@@ -104,14 +104,14 @@ class EmbeddingFamilies : public testing::TestWithParam<const char*> {
     return engine::load_embed_model(gguf::File::parse(bytes_, GetParam()), options);
   }
 
-  // Of each text alone.
+  // Returns the vector of each text, each in its own pass.
   std::vector<Vector> alone(EmbedModel& model) const {
     std::vector<Vector> vectors;
     for (const EmbedText& text : texts_) vectors.push_back(engine::vector_of(model, text));
     return vectors;
   }
 
-  // The fixture's texts, and beginnings of the longest.
+  // Returns the fixture's texts, and prefixes of the longest text.
   std::vector<EmbedText> many_texts() const {
     std::vector<EmbedText> texts = texts_;
     const std::vector<int32_t>& longest = texts_.back().tokens;
@@ -127,7 +127,7 @@ class EmbeddingFamilies : public testing::TestWithParam<const char*> {
   std::vector<std::byte> bytes_;
 };
 
-TEST_P(EmbeddingFamilies, VectorsAreThoseOfTheModelsOwnLibrary) {
+TEST_P(EmbeddingFamilies, VectorsEqualTheModelsOwnLibrary) {
   double worst_of_first = 0.0;
   for (const kernels::KernelTable* table : engine::usable_tables()) {
     const auto model =
@@ -145,7 +145,7 @@ TEST_P(EmbeddingFamilies, VectorsAreThoseOfTheModelsOwnLibrary) {
               worst_of_first, llama_cpp_.c_str());
 }
 
-TEST_P(EmbeddingFamilies, VectorsOfTheFileAsItIsAreClose) {
+TEST_P(EmbeddingFamilies, VectorsOfTheUnchangedFileAreClose) {
   for (const kernels::KernelTable* table : engine::usable_tables()) {
     const auto model = load({.n_threads = 2, .kernels = table});
     const std::vector<Vector> found = alone(*model);
@@ -163,7 +163,7 @@ TEST_P(EmbeddingFamilies, VectorsOfTheFileAsItIsAreClose) {
   }
 }
 
-TEST_P(EmbeddingFamilies, EQ_1_EQ_3_TheSameBitsAloneAndPackedOnAnyThreads) {
+TEST_P(EmbeddingFamilies, EQ_1_EQ_3_SameBitsAloneAndBatchedForAnyThreadCount) {
   const std::vector<EmbedText> texts = many_texts();
   for (const kernels::KernelTable* table : engine::usable_tables()) {
     const auto single = load({.n_threads = 1, .kernels = table});
@@ -178,7 +178,7 @@ TEST_P(EmbeddingFamilies, EQ_1_EQ_3_TheSameBitsAloneAndPackedOnAnyThreads) {
   }
 }
 
-TEST_P(EmbeddingFamilies, P_13_NoPassTakesMoreScratchThanTheBound) {
+TEST_P(EmbeddingFamilies, P_13_NoPassExceedsItsScratchBound) {
   const gguf::File file = gguf::File::open(path_of(GetParam(), ".gguf"));
   for (const int n_threads : {1, 3}) {
     for (const bool pack : {true, false}) {
@@ -194,15 +194,15 @@ TEST_P(EmbeddingFamilies, P_13_NoPassTakesMoreScratchThanTheBound) {
   }
 }
 
-// Makes a model of any kind, as engine::refusal_of() wants it.
+// Loads a model of any kind. engine::refusal_of() needs a class with this constructor.
 struct Loaded {
   Loaded(gguf::File file, const EngineOptions& options)
       : model(engine::load_embed_model(std::move(file), options)) {}
   std::unique_ptr<EmbedModel> model;
 };
 
-// What a file need not have: these are left out in other models of the family, or say something
-// else by not being there.
+// Returns whether a file may lack this tensor: other models of the family lack it, or its absence
+// has a meaning.
 bool is_optional(const std::string& family, const std::string& tensor) {
   const auto is_any_of = [&](std::initializer_list<const char*> ends) {
     return std::ranges::any_of(ends, [&](const char* end) { return tensor.ends_with(end); });
@@ -222,7 +222,7 @@ bool is_optional(const std::string& family, const std::string& tensor) {
   return false;
 }
 
-TEST_P(EmbeddingFamilies, EveryMissingTensorIsNamed) {
+TEST_P(EmbeddingFamilies, NamesEveryMissingTensor) {
   std::ifstream in(path_of(GetParam(), ".gguf"), std::ios::binary);
   const std::string read((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
   const auto bytes = std::as_bytes(std::span(read));
@@ -232,7 +232,7 @@ TEST_P(EmbeddingFamilies, EveryMissingTensorIsNamed) {
     const std::string name(tensor.name);
     const std::string message = engine::refusal_of<Loaded>(bytes, {.drop_tensor = name});
     if (is_optional(GetParam(), name)) continue;
-    // A joint matrix that is missing is looked for in parts.
+    // If a joint matrix is missing, the loader looks for its parts.
     const bool named =
         engine::names(message, name) ||
         (name.ends_with("attn_qkv.weight") && engine::names(message, "attn_q.weight")) ||
@@ -241,15 +241,15 @@ TEST_P(EmbeddingFamilies, EveryMissingTensorIsNamed) {
   }
 }
 
-// Whatever byte of the header is another, loading gives a model or one line, and a model gives
+// If header bytes are random, loading gives a model or a one-line error. A loaded model gives
 // vectors or errors.
-TEST_P(EmbeddingFamilies, NoDamagedByteOfTheHeaderDoesHarm) {
+TEST_P(EmbeddingFamilies, SurvivesRandomHeaderBytes) {
   std::ifstream in(path_of(GetParam(), ".gguf"), std::ios::binary);
   const std::string whole((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
   const gguf::File file = gguf::File::open(path_of(GetParam(), ".gguf"));
   size_t n_data = 0;
   for (const gguf::TensorInfo& tensor : file.tensors()) n_data += tensor.data.size();
-  // The vocabulary's texts, which are most of it, are read by another test.
+  // Texts of the vocabulary fill most of the header. Another test covers them.
   const size_t n_header = std::min<size_t>(whole.size() - n_data, 2000);
   std::mt19937 random(7);
   for (int round = 0; round < 150; ++round) {
@@ -268,15 +268,15 @@ TEST_P(EmbeddingFamilies, NoDamagedByteOfTheHeaderDoesHarm) {
   }
 }
 
-TEST_P(EmbeddingFamilies, TextsThatAreTooLongAreRefused) {
+TEST_P(EmbeddingFamilies, RefusesTooLongTexts) {
   const auto model = load({.n_threads = 1});
   const size_t max = model->info().max_tokens;
   EXPECT_EQ(model->refusal({.tokens = std::vector<int32_t>(max, 9)}), "");
   EXPECT_NE(model->refusal({.tokens = std::vector<int32_t>(max + 1, 9)}), "");
 }
 
-// EmbeddingGemma as Ollama's converter names its parts.
-TEST(EmbeddingGemma, IsTheSameInTheFormOfOllama) {
+// Ollama's converter uses other names for the parts of EmbeddingGemma.
+TEST(EmbeddingGemma, LoadsWithNamesOfOllamasConverter) {
   const std::string path = path_of("gemma-embedding", ".gguf");
   const gguf::File file = gguf::File::open(path);
   gguf::Writer writer;

@@ -1,7 +1,7 @@
-// Every family of tests/families/data and ../shared/data/families: its logits against those of
-// transformers, the same bits however a prompt is cut and whatever runs beside it, and quantised
-// weights against the same weights as floats. A family that Billow does not know yet is skipped
-// with the loader's reason, unless it is in kMustRun.
+// Tests every family of tests/families/data and ../shared/data/families. Logits equal those of
+// transformers. The chunks of a prompt and parallel sequences change no bit. Quantised weights are
+// close to the same weights as floats. If Billow does not support a family, its tests are skipped
+// with the loader's error, unless the family is in kMustRun.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -32,11 +32,10 @@ using engine::EngineOptions;
 using engine::logits_of;
 using engine::Sampled;
 
-// Families that run. A family that is not here may run, too; one that is here and does not run is
-// an error.
+// Families that must run. If one of them does not run, its test fails. Other families may run, too.
 struct MustRun {
   const char* name;
-  bool has_states;  // recurrent ones
+  bool has_states;  // whether it has recurrent states
 };
 constexpr MustRun kMustRun[] = {
     {"afmoe", false},
@@ -128,20 +127,20 @@ const MustRun* find_must_run(const std::string& name) {
   return found != std::end(kMustRun) ? found : nullptr;
 }
 
-// The most mean KL of transformers' logits against ours, with F32 weights and KV: what is left is
-// the order of sums.
+// Max mean KL divergence of our logits from those of transformers, with F32 weights and KV. The
+// rest comes from the order of sums.
 constexpr double kMaxDivergence = 1e-9;
 
-// The same with keys and values in codes, but for the position that is farthest apart: codes may
-// decide a tie of two experts otherwise.
+// The same for keys and values in codes. The position with the largest divergence does not count,
+// because codes may decide a tie of two experts differently.
 constexpr double kMaxDivergenceOfCodes = 1e-5;
 
-// The most mean KL of a model with its matrices as floats against the same matrices in the codes
-// that they were read from: what 8-bit activations cost. Random weights make many ties of experts;
-// 8-bit activations decide some of them otherwise, and such a position changes altogether.
+// Max mean KL divergence between a model with quantised matrices and the same matrices decoded to
+// floats: the error of 8-bit activations. Random weights make many ties of experts. 8-bit
+// activations decide some of them differently, and the logits at such a position change completely.
 constexpr double kMaxLossOfCodes = 1e-2;
 constexpr double kMaxLossOfCodesWithExperts = 1e-1;
-// Delta nets take what their state holds from each new value, so that random ones amplify noise;
+// Delta nets subtract the state's prediction from each new value, so random weights amplify noise.
 // llama.cpp loses 4e-2 to 1.7e-1 on the same files.
 constexpr double kMaxLossOfCodesInDeltaNets = 3e-1;
 
@@ -157,7 +156,7 @@ double max_loss_of_codes(const gguf::File& file) {
 
 struct Difference {
   double mean_divergence = 0.0;  // KL(softmax(expected) || softmax(found)), over positions
-  double largest = 0.0;          // of two logits
+  double largest = 0.0;          // largest difference of two logits
 };
 
 Difference difference(std::span<const float> expected, std::span<const float> found,
@@ -179,7 +178,7 @@ bool same_bits(std::span<const float> a, std::span<const float> b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
 }
 
-// What passes took of scratch memory, against what was granted to them before the first one.
+// Compares the scratch memory of passes with the scratch that was granted before the first pass.
 void expect_scratch_within_bound(const Engine& engine) {
   const engine::MemoryUse memory = engine.memory();
   EXPECT_GT(memory.scratch, 0u);
@@ -190,7 +189,7 @@ class Families : public testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
     family_ = read_family(GetParam(), BILLOW_FLOAT_FAMILIES);
-    // What is unsupported is so with every option.
+    // Options do not change whether a family is supported.
     std::string refusal;
     try {
       const Engine engine(family_.path, {.n_threads = 1});
@@ -203,7 +202,8 @@ class Families : public testing::TestWithParam<std::string> {
 
   size_t max_context() const { return Engine(family_.path, {.n_threads = 1}).max_context(); }
 
-  // Repeated until there are n, each time with another distance between neighbours.
+  // Returns n tokens: the family's tokens repeated, each time with other distances between
+  // neighbours.
   std::vector<int32_t> longer_tokens(size_t n) const {
     std::vector<int32_t> tokens;
     for (size_t stride = 1; tokens.size() < n; ++stride)
@@ -252,7 +252,7 @@ TEST_P(Families, KeysAndValuesInCodesAreClose) {
   EXPECT_LE(sum / static_cast<double>(apart.size()), kMaxDivergenceOfCodes);
 }
 
-// The rows behind a cut, and all rows in chunks, against those of one chunk.
+// Compares the logits after each cut, and of all chunk sizes, with those of a single chunk.
 void expect_same_cut(const Family& family, const std::vector<int32_t>& tokens, int n_threads,
                      std::span<const size_t> cuts, std::span<const size_t> chunks,
                      std::span<const float> whole) {
@@ -270,8 +270,8 @@ void expect_same_cut(const Family& family, const std::vector<int32_t>& tokens, i
   }
 }
 
-// 1 and the rest, 2 and the rest, and so on; one by one; with one thread and two.
-TEST_P(Families, CutsOfAPromptAndThreadsChangeNoBit) {
+// Cuts a prompt after 1 token, after 2 tokens, and so on. Uses one thread and two.
+TEST_P(Families, PromptChunksAndThreadsChangeNoBit) {
   const std::vector<int32_t>& tokens = family_.tokens;
   std::vector<size_t> cuts(tokens.size() - 1);
   std::iota(cuts.begin(), cuts.end(), size_t{1});
@@ -281,8 +281,8 @@ TEST_P(Families, CutsOfAPromptAndThreadsChangeNoBit) {
   expect_same_cut(family_, tokens, 2, std::vector<size_t>{1, 2, 17}, std::vector<size_t>{5}, whole);
 }
 
-// At the borders of blocks, and beyond the windows.
-TEST_P(Families, CutsOfALongerPromptChangeNoBit) {
+// Cuts a prompt at the borders of blocks, and beyond the windows.
+TEST_P(Families, ChunksOfALongPromptChangeNoBit) {
   constexpr size_t kTokens = 150;
   if (max_context() < kTokens)
     GTEST_SKIP() << "the tiny model has " << max_context() << " positions";
@@ -294,7 +294,7 @@ TEST_P(Families, CutsOfALongerPromptChangeNoBit) {
   expect_same_cut(family_, tokens, 2, std::vector<size_t>{65}, std::vector<size_t>{13}, whole);
 }
 
-// What a sequence reports of its best tokens. The log probabilities depend on every logit.
+// Options with log probabilities of the best tokens. These depend on every logit.
 engine::SequenceOptions reporting(int64_t n_new) {
   engine::SequenceOptions options = engine::greedy(n_new);
   options.sampling.logprobs = true;
@@ -302,7 +302,7 @@ engine::SequenceOptions reporting(int64_t n_new) {
   return options;
 }
 
-// What the sampler makes of the logits of an evaluation that has no neighbours.
+// Returns the sampler's result for the logits of a prompt that was evaluated alone.
 Sampled sampled_alone(const Engine& engine, std::span<const float> logits) {
   const auto n_tokens = static_cast<size_t>(engine.tokenizer().n_tokens());
   engine::Sampler sampler(reporting(1).sampling, engine.tokenizer().n_tokens());
@@ -317,19 +317,19 @@ bool same_report(const Sampled& a, const Sampled& b) {
          !a.top.empty() && std::ranges::equal(a.top, b.top, same);
 }
 
-// Runs all sequences to their ends and compares each report with that of an evaluation alone.
-// Returns how many there were.
+// Runs all sequences to their ends. Compares each sampled token with that of an evaluation alone.
+// Returns the number of comparisons.
 size_t run_and_compare(Engine& engine, Engine& alone) {
   size_t n_compared = 0;
   std::map<std::shared_ptr<const engine::Sequence>, size_t> n_seen;
   while (!engine.idle()) {
     for (const Engine::Token& token : engine.step()) {
-      // The sequence has the token already; it was chosen behind those before it.
+      // The sequence already contains the token, which was sampled after the tokens before it.
       const size_t n_before = token.sequence->n_prompt() + n_seen[token.sequence]++;
       const std::span<const int32_t> before = token.sequence->tokens().first(n_before);
       const std::vector<float> logits = logits_of(alone, before, before.size() - 1);
       EXPECT_TRUE(same_report(token.sampled, sampled_alone(alone, logits)))
-          << "behind " << before.size() << " tokens, of a prompt of " << token.sequence->n_prompt();
+          << "after " << before.size() << " tokens, of a prompt of " << token.sequence->n_prompt();
       ++n_compared;
     }
   }
@@ -337,9 +337,9 @@ size_t run_and_compare(Engine& engine, Engine& alone) {
   return n_compared;
 }
 
-// Prompts of many lengths at once: their chunks share passes with each other and with tokens that
-// are written.
-TEST_P(Families, NeighboursChangeNoBit) {
+// Runs prompts of many lengths in parallel. Their chunks share passes with each other and with
+// sequences that write.
+TEST_P(Families, ParallelSequencesChangeNoBit) {
   constexpr int64_t kWritten = 3;
   const size_t n = family_.tokens.size();
   Engine alone(family_.path, {.n_threads = 1});
@@ -352,7 +352,7 @@ TEST_P(Families, NeighboursChangeNoBit) {
   EXPECT_EQ(run_and_compare(crowd, alone), n_started * kWritten);
 }
 
-TEST_P(Families, PromptsBehindAKnownBeginningGiveTheSameBits) {
+TEST_P(Families, PromptsAfterACachedPrefixGiveTheSameBits) {
   constexpr size_t kMaxTokens = 180;
   if (max_context() < kMaxTokens)
     GTEST_SKIP() << "the tiny model has " << max_context() << " positions";
@@ -362,8 +362,8 @@ TEST_P(Families, PromptsBehindAKnownBeginningGiveTheSameBits) {
   Engine sharing(family_.path, {.n_threads = 1, .max_cached = kPlenty});
   sharing.start(first, reporting(2));
   EXPECT_EQ(run_and_compare(sharing, alone), 2u);
-  // Not each block has kept its state: the first prompt that goes on behind one has it kept, and
-  // the second begins there.
+  // Not every block has a stored state. The first prompt that continues after a block stores the
+  // state, and the second prompt starts there.
   const MustRun* row = find_must_run(family_.name);
   const size_t n_prompts = row != nullptr && row->has_states ? 2 : 1;
   for (const size_t n_common : {150u, 140u, 128u, 100u, 64u, 10u}) {
@@ -382,9 +382,9 @@ TEST_P(Families, PromptsBehindAKnownBeginningGiveTheSameBits) {
 
 class LongRopeFamilies : public Families {};
 
-// A text that becomes longer than what the model rotates as short ones goes on as if it had been
-// long from its beginning on: its tokens are those of a prompt that is long already.
-TEST_P(LongRopeFamilies, TextsThatBecomeLongGoOnAsLongOnes) {
+// LongRoPE rotates short and long texts differently. When a short text grows beyond the limit, its
+// next tokens equal those of a prompt that is long from the start.
+TEST_P(LongRopeFamilies, TextsThatGrowLongEqualLongPrompts) {
   const size_t limit = Engine(family_.path, {.n_threads = 1}).model().short_text;
   ASSERT_GT(limit, 100u);
   constexpr uint64_t kPlenty = uint64_t{1} << 30;
@@ -398,7 +398,8 @@ TEST_P(LongRopeFamilies, TextsThatBecomeLongGoOnAsLongOnes) {
   for (const engine::SequenceEvent& event : crossing->events())
     n_again += engine::evaluated_again(event);
   EXPECT_EQ(n_again, limit);
-  // What long texts leave serves long ones only, and the other way round.
+  // Cached blocks of long texts are used only for long texts, and those of short ones for short
+  // ones.
   const auto longer = engine.start(longer_tokens(limit + 90), reporting(2));
   const auto shorter = engine.start(longer_tokens(limit - 40), reporting(2));
   EXPECT_EQ(run_and_compare(engine, alone), 4u);
@@ -406,8 +407,9 @@ TEST_P(LongRopeFamilies, TextsThatBecomeLongGoOnAsLongOnes) {
   EXPECT_EQ(shorter->n_shared(), (limit - 41) / 64 * 64);
 }
 
-// A shift leaves a gap, which an evaluation from the beginning on would read over.
-TEST_P(LongRopeFamilies, ContextsThatBecomeLongRefillWhereOthersShift) {
+// When a text grows long, it is evaluated again from the start. That would read across the gap of a
+// shift, so these contexts refill instead of shifting.
+TEST_P(LongRopeFamilies, ContextsThatGrowLongRefillInsteadOfShift) {
   const size_t limit = Engine(family_.path, {.n_threads = 1}).model().short_text;
   for (const size_t top : {limit, limit + 64}) {
     Engine engine(family_.path, {.n_threads = 1});
@@ -423,8 +425,8 @@ TEST_P(LongRopeFamilies, ContextsThatBecomeLongRefillWhereOthersShift) {
   }
 }
 
-// Weights in codes against the same weights as floats, both written by the gguf package. So what
-// the quantisation itself costs does not count, only what Billow makes of the codes.
+// Compares quantised weights with the same weights as floats. The gguf package writes both, so the
+// comparison excludes the error of quantisation itself. Only Billow's use of the codes counts.
 TEST_P(Families, QuantisedWeightsAreCloseToTheSameWeightsAsFloats) {
   for (const std::string type : {"Q8_0", "Q4_0"}) {
     const std::string stem = std::string(BILLOW_QUANTISED_FAMILIES "/") + family_.name + "." + type;
@@ -445,7 +447,7 @@ TEST_P(Families, QuantisedWeightsAreCloseToTheSameWeightsAsFloats) {
                                           logits_of(codes, family_.tokens), floats.model().n_vocab);
       EXPECT_LE(apart.mean_divergence, max_loss_of_codes(file)) << type << " " << table->name;
       if (table != engine::usable_tables().front()) continue;
-      // What `billow logits --exact` does: the codes decoded here are those decoded there.
+      // `billow logits --exact` does the same: it decodes the codes to floats.
       const std::vector<std::byte> bytes = convert::with_float_weights(file).to_bytes();
       Engine exact(gguf::File::parse(bytes, "exact.gguf"), {.n_threads = 2, .kernels = table});
       EXPECT_EQ(logits_of(exact, family_.tokens), logits_of(floats, family_.tokens)) << type;
@@ -465,9 +467,10 @@ std::vector<std::string> names_with_long_rope() {
 
 INSTANTIATE_TEST_SUITE_P(All, LongRopeFamilies, testing::ValuesIn(names_with_long_rope()),
                          test_name);
-GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(LongRopeFamilies);  // without the shared folder
+// If the shared folder is missing, there are no such families.
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(LongRopeFamilies);
 
-TEST(FamilyFiles, EveryFamilyThatMustRunIsThere) {
+TEST(FamilyFiles, EveryRequiredFamilyHasAFile) {
   if (!std::filesystem::is_directory(shared_folder()))
     GTEST_SKIP() << shared_folder() << " is not there";
   const std::vector<std::string> names = family_names();
@@ -475,8 +478,9 @@ TEST(FamilyFiles, EveryFamilyThatMustRunIsThere) {
     EXPECT_TRUE(std::ranges::binary_search(names, std::string(row.name))) << row.name;
 }
 
-// Positions grow without bound while a context shifts, and a table of them does not.
-TEST(FamilyFiles, LearnedPositionsLastWhileAContextShifts) {
+// Positions grow without limit while a context shifts, but a table of learned positions has a fixed
+// size.
+TEST(FamilyFiles, LearnedPositionsSurviveContextShifts) {
   constexpr size_t kContext = 96;
   constexpr size_t kWritten = 300;
   const Family family = read_family("gpt2", BILLOW_FLOAT_FAMILIES);
@@ -489,8 +493,8 @@ TEST(FamilyFiles, LearnedPositionsLastWhileAContextShifts) {
   EXPECT_EQ(sequence->tokens().size(), 20 + kWritten);
 }
 
-// The reckoner itself, on two rows whose divergence is known.
-TEST(FamilyFiles, DifferencesAreThoseOfTheFormula) {
+// Tests difference() on two rows whose divergence is known.
+TEST(FamilyFiles, DifferenceFollowsTheFormula) {
   const std::vector<float> a = {0.0f, 0.0f, 1.0f, 1.0f};
   const std::vector<float> b = {0.0f, std::log(3.0f), 1.0f, 1.0f};
   const Difference apart = difference(a, b, 2);

@@ -27,7 +27,8 @@ std::vector<std::string> folders() {
   return {BILLOW_SOURCE_DIR "/tests/families/data", shared_folder()};
 }
 
-// The path of the model with its BF16 matrices as floats: its own where it has none.
+// Returns the path of a copy of the model with its BF16 matrices as floats. If the model has no
+// BF16 matrices, returns its own path.
 std::string with_floats(const std::string& path, const std::string& scratch) {
   constexpr auto kBf16 = static_cast<uint32_t>(quant::Type::kBF16);
   const gguf::File file = gguf::File::open(path);

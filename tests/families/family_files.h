@@ -1,6 +1,6 @@
-// The tiny models of many families in tests/families/data and, where it is there, in
-// ../shared/data/families: a GGUF file, tokens, and the logits that Hugging Face transformers gives
-// for those tokens. Any thread.
+// Reads the tiny models of many families from tests/families/data and, if it exists, from
+// ../shared/data/families: a GGUF file, tokens, and the logits of Hugging Face transformers for
+// these tokens. Thread-safe.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -24,25 +24,25 @@ struct Family {
   std::string name;
   std::string path;                    // of the GGUF file, with matrices in F32
   std::string architecture;            // general.architecture
-  std::optional<double> kl_llama_cpp;  // mean KL of transformers' logits against llama.cpp's
-  std::vector<int32_t> tokens;         // from position 0
-  Matrix logits;                       // of transformers, [tokens.size()][vocabulary]
+  std::optional<double> kl_llama_cpp;  // mean KL of llama.cpp's logits from those of transformers
+  std::vector<int32_t> tokens;         // at positions 0, 1, ...
+  Matrix logits;                       // computed by transformers, [tokens.size()][vocabulary]
 };
 
-// The folder beside the project, whether it is there or not.
+// Returns the path of ../shared/data/families. The folder may not exist.
 std::string shared_folder();
 
-// The names of all families of both folders, sorted.
+// Returns the names of all families of both folders, sorted.
 std::vector<std::string> family_names();
 
-// A family's name as GoogleTest takes it.
+// Converts a family's name to a valid GoogleTest name.
 std::string test_name(const testing::TestParamInfo<std::string>& info);
 
-// A model whose matrices are in BF16 is written again with the same values in F32, below `scratch`.
-// Throws std::runtime_error that names the file where one is missing or malformed.
+// Reads a family's files. If the model has BF16 matrices, writes a copy with the same values in F32
+// below `scratch`. Throws std::runtime_error that names a missing or malformed file.
 Family read_family(const std::string& name, const std::string& scratch);
 
-// A little-endian array of float32 by rows in a .npy file. Throws std::runtime_error.
+// Reads a .npy file with a little-endian float32 array in row order. Throws std::runtime_error.
 Matrix read_npy(const std::string& path);
 
 }  // namespace billow::families

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Makes tests/families/embedding: tiny embedding models and rerankers with random weights that are exact in BF16, as llama.cpp's own
-converter writes them, and the vectors that the models' own library makes of some token sequences.
+"""Makes tests/families/embedding: tiny embedding models and rerankers, and their vectors for some token sequences.
+
+The weights are random and exact in BF16. llama.cpp's converter writes the files. The models' own library computes the vectors.
 
   make_embedding_fixtures.py OUT [--only NAME,...] [--seed N]
 
-Needs torch, transformers, g++ and libllama, and llama.cpp's conversion/ and gguf-py/ beside this file or in the folder that LLAMA_CPP
-names. The judge is transformers, where it has the model: else (their authors publish code of their own) it is the plain float32 pass
-below. How far llama.cpp's are apart with the same weights as floats is recorded, too: it looks GELU up in a table of 16-bit floats.
+Needs torch, transformers, g++ and libllama. Also needs llama.cpp's conversion/ and gguf-py/, next to this file or in the folder LLAMA_CPP.
+The judge is transformers if it has the model. Some authors publish their own code instead; for these, the judge is the plain float32 pass
+below. Also records how much llama.cpp's vectors differ with the same weights as floats. It looks GELU up in a table of 16-bit floats.
 """
 import argparse
 import json
@@ -77,7 +78,7 @@ int main(int argc, char** argv) {  // MODEL OUT ID...
 
 
 class Weights:
-    """Random tensors by name, exact in BF16; drawn in the order in which they are asked for."""
+    """Random tensors by name, exact in BF16. Their values depend on the order of first use."""
 
     def __init__(self, seed):
         self.generator = torch.Generator().manual_seed(seed)
@@ -141,7 +142,7 @@ def heads(x, n):
 
 
 def attention(q, k, v, n_heads, bias=None):
-    """Of rows of heads side by side; each token sees all."""
+    """Attention without a mask. Each row holds all heads of a token, one after another."""
     q, k, v = (heads(x, n_heads) for x in (q, k, v))
     scores = q @ k.transpose(1, 2) / math.sqrt(q.shape[-1])
     if bias is not None:
@@ -162,7 +163,7 @@ def rotated(x, n_heads, base, side_by_side):
 
 
 class Made:
-    """A folder as a model's authors publish it, and what makes the vector of tokens."""
+    """A model as its authors publish it, and a function that computes the vector of tokens."""
 
     def __init__(self, config, tensors, vector, judge="transformers " + transformers.__version__, **more):
         self.config, self.tensors, self.vector, self.judge = config, tensors, vector, judge
@@ -170,7 +171,7 @@ class Made:
         self.files = more.get("files", {})
         self.dense = more.get("dense", False)
         self.ranks = more.get("ranks", False)
-        self.unsaid_pooling = "4" if self.ranks else more.get("unsaid_pooling")  # what the converter does not write
+        self.unsaid_pooling = "4" if self.ranks else more.get("unsaid_pooling")  # the converter does not write this value
         self.special = more.get("special", (True, True))  # BOS, EOS
         self.pre = more.get("pre", "default")
         self.name = more.get("name", "model")
@@ -200,7 +201,7 @@ def qwen3_embedding(seed):
 
 
 def qwen3_reranker(seed):
-    # Its template alone takes some 400 tokens of this vocabulary.
+    # Its template alone takes about 400 tokens of this vocabulary.
     config = {**COMMON, "num_key_value_heads": 2, "head_dim": 16, "tie_word_embeddings": True, "max_position_embeddings": 1024,
               "rope_parameters": {"rope_type": "default", "rope_theta": 1e6}}
     model = built("qwen3", seed, transformers.AutoModelForCausalLM, **config)
@@ -227,7 +228,7 @@ def gemma_embedding(seed):
         files[f"{number}_Dense/model.safetensors"] = {"linear.weight": dense[number]}
         files[f"{number}_Dense/config.json"] = {"in_features": sizes[0], "out_features": sizes[1], "bias": False,
                                                "activation_function": "torch.nn.modules.linear.Identity"}
-    # The window as it is published; transformers makes half of it when it reads it.
+    # The window as published. transformers halves it when it reads the configuration.
     return Made({**config, "architectures": ["Gemma3TextModel"], "model_type": "gemma3_text", "rope_theta": 1e6,
                  "rope_local_base_freq": 1e4, "rms_norm_eps": model.config.rms_norm_eps},
                 state_of(model), lambda tokens: dense["3"] @ (dense["2"] @ mean(tokens)), pooling="mean", dense=True, files=files)
@@ -283,7 +284,7 @@ def qwen3_bidirectional(seed):
 
 
 def jina_bert_v3(seed):
-    """The names of its tensors are those of the code that its authors publish."""
+    """Uses the tensor names of the code that the model's authors publish."""
     config = {**COMMON, "type_vocab_size": 1, "rope_parameters": {"rope_type": "default", "rope_theta": 20000.0}}
     model = built("jina_embeddings_v3", seed, **config)
     names = {"self_attn.o_proj": "mixer.out_proj", "mlp.up_proj": "mlp.fc1", "mlp.fc1": "mlp.fc1", "mlp.down_proj": "mlp.fc2",
@@ -306,7 +307,7 @@ def jina_bert_v3(seed):
 
 
 def jina_bert_v2(seed):
-    """With what only the models for code have, too."""
+    """Includes the parts that only the models for code have."""
     width, n_heads, n_layers, n_ff = 64, 6, 2, 96
     length = 8
     wide = n_heads * length  # 6 heads: not a power of two
@@ -400,7 +401,7 @@ def nomic_bert_moe(seed):
                  "mlp_fc1_bias": True, "mlp_fc2_bias": True, "prenorm": False, "rotary_emb_fraction": 1.0, "rotary_emb_base": 10000.0,
                  "rotary_emb_interleaved": False, "rotary_emb_scale_base": None, "moe_every_n_layers": 2, "moe_top_k": n_used,
                  "num_experts": n_experts, "layer_norm_epsilon": 1e-5, "type_vocab_size": 1, "pad_token_id": 0,
-                 # The same by the names of transformers' own, which is for the first version alone.
+                 # The same values by transformers' names. transformers supports only the first version.
                  "hidden_size": width, "num_attention_heads": n_heads, "num_hidden_layers": n_layers, "intermediate_size": n_ff,
                  "layer_norm_eps": 1e-5, "max_position_embeddings": 129, "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0},
                  "architectures": ["NomicBertModel"], "model_type": "nomic_bert"},
@@ -408,7 +409,7 @@ def nomic_bert_moe(seed):
 
 
 def neo_bert(seed):
-    """Queries, keys and values stand one behind the other in its file, as llama.cpp reads them."""
+    """Its file stores queries, keys and values one after another, as llama.cpp reads them."""
     width, n_heads, n_layers, n_ff = 64, 4, 2, 96
     w = Weights(seed)
     w.table("encoder.weight", VOCABULARY, width)
@@ -447,7 +448,7 @@ FAMILIES = {"llama-bidirectional": llama_bidirectional, "qwen2-bidirectional": q
 
 
 def byte_alphabet():
-    """Each byte as the character that byte-level vocabularies write for it."""
+    """Returns the character for each byte in byte-level vocabularies."""
     printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
     others = [byte for byte in range(256) if byte not in printable]
     characters = dict(zip(printable, map(chr, printable), strict=True)) | {byte: chr(256 + i) for i, byte in enumerate(others)}
@@ -508,7 +509,8 @@ def convert(made, folder, out, file_type):
         todo += each.__subclasses__()
         if "set_vocab" in vars(each):
             each.set_vocab = vocabulary_setter(made)
-    for name, empty in (("module_paths", []), ("dense_features_dims", {}), ("_lora_files", {})):  # they are of the class
+    # These are class attributes, so they would keep values of the last model.
+    for name, empty in (("module_paths", []), ("dense_features_dims", {}), ("_lora_files", {})):
         if hasattr(kind, name):
             setattr(kind, name, empty)
     with torch.inference_mode():
@@ -522,7 +524,7 @@ def cosine(a, b):
 
 
 def agreement(made, program, model, texts):
-    """With llama.cpp: the least cosine, or of scores the greatest difference of what sigmoid makes of them; or why there is none."""
+    """Compares with llama.cpp. Returns the min cosine, for scores the max difference of sigmoid(score), or why there is no value."""
     worst = []
     for text in texts:
         with tempfile.NamedTemporaryFile() as out:

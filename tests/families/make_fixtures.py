@@ -3,15 +3,15 @@
 
     make_fixtures.py OUT --converter DIR [--llama-logits PROGRAM] [--only NAME,...] [--seed N]
 
-A model is made by Hugging Face transformers, converted by llama.cpp's converter (DIR has its conversion/ and gguf-py/),
-and written with its matrices in BF16, which hold the weights exactly. OUT gets, for each family:
+Hugging Face transformers makes a model, and llama.cpp's converter converts it (DIR has its conversion/ and gguf-py/).
+The model is written with its matrices in BF16, which hold the weights exactly. OUT gets, for each family:
 
     NAME.gguf   the model
     NAME.npy    logits of the judge, float32, positions x vocabulary
     NAME.json   tokens, architecture, judge, and how far llama.cpp's logits are from the judge's (null: not compared)
 
-The judge is transformers in float32, or a model of transformers that computes the same under another name.
-PROGRAM is called with a model, a file for float32 logits of all positions, and tokens. README.md there says more.
+The judge is transformers in float32, or another model of transformers that computes the same.
+PROGRAM gets a model, an output file for float32 logits of all positions, and tokens. See tests/families/data/README.md.
 """
 import argparse
 import dataclasses
@@ -39,21 +39,21 @@ BASE = {"vocab_size": WORDS, "hidden_size": 64, "num_hidden_layers": 2, "num_att
         "pad_token_id": PAD, "bos_token_id": BEGIN, "eos_token_id": END}
 
 
-REMOVED = object()  # in the place of a value: the converter does not see the key
+REMOVED = object()  # as a value: removes the key for the converter
 
 
 @dataclasses.dataclass
 class Family:
-    """How one model is made."""
+    """How to make one model."""
     kind: str  # model_type of transformers
     config: dict
-    patch: dict = dataclasses.field(default_factory=dict)  # of config.json, for the converter; or REMOVED
-    rename: object = None  # takes the weights {name: tensor}, gives them as the converter wants them
-    vision: dict = None  # of the part that reads pictures, in models that have one
-    adjust: object = None  # changes the model before it computes
-    model: str = ""  # the class of transformers, where it has no entry for the model_type
-    keys: object = None  # adds metadata that the converter leaves out, given its writer
-    compared: bool = True  # with llama.cpp
+    patch: dict = dataclasses.field(default_factory=dict)  # changes of config.json for the converter; values may be REMOVED
+    rename: object = None  # converts the weights {name: tensor} to the form that the converter needs
+    vision: dict = None  # config of the vision part, in models that have one
+    adjust: object = None  # function that changes the model before it computes logits
+    model: str = ""  # class name in transformers, if it has no entry for the model_type
+    keys: object = None  # function that adds metadata that the converter omits; gets the writer
+    compared: bool = True  # whether to compare with llama.cpp
 
 
 def base(**changes):
@@ -65,7 +65,7 @@ def rope(**changes):
 
 
 def internlm2_names(weights):
-    """Llama's weights by InternLM 2's names; Q, K and V of a group stand together."""
+    """Returns Llama's weights by InternLM 2's names. Q, K and V of a group are adjacent."""
     heads, kv_heads = BASE["num_attention_heads"], BASE["num_key_value_heads"]
     names = {"embed_tokens": "tok_embeddings", "self_attn.o_proj": "attention.wo", "mlp.gate_proj": "feed_forward.w1",
              "mlp.up_proj": "feed_forward.w3", "mlp.down_proj": "feed_forward.w2",
@@ -88,7 +88,7 @@ def internlm2_names(weights):
 
 
 def exaone_names(weights):
-    """Llama's weights by EXAONE 3's names."""
+    """Returns Llama's weights by EXAONE 3's names."""
     names = {"model.embed_tokens": "transformer.wte", "model.norm": "transformer.ln_f", "model.layers": "transformer.h",
              "self_attn.o_proj": "attn.attention.out_proj", "self_attn": "attn.attention",
              "mlp.gate_proj": "mlp.c_fc_0", "mlp.up_proj": "mlp.c_fc_1", "mlp.down_proj": "mlp.c_proj",
@@ -102,7 +102,7 @@ def exaone_names(weights):
 
 
 def skip_attention(model):
-    """Layer 1 adds no attention, and the heads of layer 2 share keys and values."""
+    """Makes layer 1 add no attention, and the heads of layer 2 share keys and values."""
     with torch.no_grad():
         model.model.layers[1].self_attn.o_proj.weight.zero_()
         for part in ("k_proj", "v_proj"):
@@ -111,7 +111,7 @@ def skip_attention(model):
 
 
 def uneven_layers(weights):
-    """Without what skip_attention() made superfluous."""
+    """Returns the weights without those that skip_attention() made superfluous."""
     out = {}
     for name, weight in weights.items():
         if ".layers.1.self_attn" in name or ".layers.1.input_layernorm" in name:
@@ -123,7 +123,7 @@ def uneven_layers(weights):
 
 
 def bailing_names(weights):
-    """GLM 4.5's weights by Ling 2's names; Q, K and V are one matrix."""
+    """Returns GLM 4.5's weights by Ling 2's names. Q, K and V are one matrix."""
     names = {"embed_tokens": "word_embeddings", "self_attn.o_proj": "attention.dense",
              "self_attn.q_norm": "attention.query_layernorm", "self_attn.k_norm": "attention.key_layernorm",
              "gate.e_score_correction_bias": "gate.expert_bias"}
@@ -140,14 +140,14 @@ def bailing_names(weights):
 
 
 def dbrx_experts(weights):
-    """transformers multiplies by the transposed matrices of experts, which works where they are square."""
+    """Transposes the matrices of experts. transformers multiplies by the transposed ones, which works because they are square."""
     n_embd = BASE["hidden_size"]
     return {name: weight.view(-1, n_embd, n_embd).transpose(1, 2).reshape(-1, n_embd).contiguous()
             if ".experts.mlp." in name else weight for name, weight in weights.items()}
 
 
 def transposed_experts(weights):
-    """Experts as files of Qwen 3 VL have them."""
+    """Returns the weights with experts as in files of Qwen 3 VL."""
     return {name: weight.transpose(1, 2).contiguous() if ".mlp.experts." in name else weight
             for name, weight in weights.items()}
 
@@ -166,7 +166,7 @@ FAMILIES = {
     "ernie4_5-moe": Family("ernie4_5_moe", base(
         num_hidden_layers=3, intermediate_size=64, moe_num_experts=4, moe_k=2, moe_intermediate_size=32,
         moe_num_shared_experts=1, moe_layer_start_index=1, moe_layer_end_index=2, moe_layer_interval=1)),
-    # llama.cpp computes its norms without the mean, and weighs experts by a softmax of all.
+    # llama.cpp computes the norms without subtracting the mean, and weights experts by a softmax over all.
     "phimoe": Family("phimoe", base(
         num_local_experts=4, num_experts_per_tok=2, intermediate_size=32, sliding_window=None, lm_head_bias=True,
         attention_bias=True, router_jitter_noise=0.01,
@@ -198,7 +198,7 @@ FAMILIES = {
     "mpt": Family("mpt", {
         "vocab_size": WORDS, "d_model": 64, "n_layers": 2, "n_heads": 4, "max_seq_len": POSITIONS,
         "attn_config": {"clip_qkv": 1.0, "alibi": True, "alibi_bias_max": 8}}, {"architectures": ["MPTForCausalLM"]}),
-    # llama.cpp asks for experts in dense ones, too.
+    # llama.cpp requires experts in dense models, too.
     "nemotron-h": Family("nemotron_h", base(
         num_hidden_layers=4, layers_block_type=["mamba", "mlp", "attention", "mlp"], head_dim=16,
         mamba_num_heads=4, mamba_head_dim=16, ssm_state_size=16, n_groups=2, conv_kernel=4, expand=1,
@@ -260,7 +260,7 @@ FAMILIES = {
             "beta_fast": 32.0, "beta_slow": 1.0, "mscale": 0.0, "mscale_all_dim": 0.0, "llama_4_scaling_beta": 0.1,
             "partial_rotary_factor": 1 / 3}, **EXPERTS), {"architectures": ["Mistral3ForConditionalGeneration"]},
         model="Mistral4ForCausalLM", keys=mistral_temperature, compared=False),
-    # llama.cpp has the number of layers with keys and values of their own fixed at 20.
+    # llama.cpp assumes that exactly 20 layers have their own keys and values.
     "gemma3n": Family("gemma3n_text", base(
         hidden_size=32, head_dim=16, sliding_window=16, num_hidden_layers=5, num_kv_shared_layers=2,
         hidden_size_per_layer_input=32, vocab_size_per_layer_input=WORDS, laurel_rank=32, altup_num_inputs=4,
@@ -275,7 +275,7 @@ FAMILIES = {
 
 
 def randomise(model, seed):
-    """Weights that are exact in BF16, of sizes at which each of them matters."""
+    """Sets weights that are exact in BF16, scaled so that each of them affects the logits."""
     generator = torch.Generator().manual_seed(seed)
 
     def fill(name, values):
@@ -299,7 +299,7 @@ def randomise(model, seed):
 
 
 def words():
-    """Special words, then words of one byte, spelled as GPT-2 does."""
+    """Returns special tokens, then one token per byte in GPT-2's spelling."""
     printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
     others = [byte for byte in range(256) if byte not in printable]
     spelling = {byte: chr(byte) for byte in printable} | {byte: chr(256 + i) for i, byte in enumerate(others)}
@@ -319,7 +319,7 @@ def set_vocab(converter):
 
 
 def convert(folder, family, out):
-    """Runs llama.cpp's converter with a vocabulary of ours, and with changes of config.json."""
+    """Runs llama.cpp's converter with our vocabulary and with changes of config.json."""
     import conversion
     import gguf
     hparams = conversion.ModelBase.load_hparams(folder, False) | family.patch
@@ -346,7 +346,7 @@ def is_matrix(tensor):
 
 
 def pack(source, out):
-    """The same model with its matrices in BF16."""
+    """Writes the same model with its matrices in BF16."""
     import gguf
     reader = gguf.GGUFReader(source)
     writer = gguf.GGUFWriter(out, reader.get_field("general.architecture").contents())
@@ -372,7 +372,7 @@ def pack(source, out):
 
 
 def divergence(expected, found):
-    """Mean KL over positions."""
+    """Returns the mean KL divergence over positions."""
     def log_softmax(x):
         x = x.astype(np.float64)
         x = x - x.max(-1, keepdims=True)
@@ -388,7 +388,7 @@ def save(model, family, folder):
         from safetensors.torch import load_file, save_file
         weights = folder / "model.safetensors"
         save_file(family.rename(load_file(weights)), weights, metadata={"format": "pt"})
-    # Some converters look into it.
+    # Some converters read this file.
     vocabulary = {word: i for i, word in enumerate(words())}
     (folder / "tokenizer.json").write_text(json.dumps(
         {"version": "1.0", "added_tokens": [], "normalizer": None, "pre_tokenizer": None, "post_processor": None,
@@ -451,7 +451,7 @@ def main():
     parser.add_argument("--llama-logits")
     parser.add_argument("--only", default="")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--trace", action="store_true", help="where an error came from")
+    parser.add_argument("--trace", action="store_true", help="print the traceback of an error")
     arguments = parser.parse_args()
     sys.path[:0] = [arguments.converter + "/gguf-py", arguments.converter]
     transformers.logging.set_verbosity_error()

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Tiny models of recurrent families that Hugging Face transformers has not, with the logits that they should give.
+"""Makes tiny models of recurrent families that Hugging Face transformers lacks, with their expected logits.
 
     make_state_fixtures.py OUT [--only NAME,NAME] [--seed 1] [--llama-logits PROGRAM]
 
 Weights are random and exact in BF16. The logits come from a forward pass in float64 (NumPy) that follows the formulas
-of the papers row by row: Kimi Linear (arXiv 2510.26692) and RWKV 7 (arXiv 2503.14456). PROGRAM, called as
-PROGRAM MODEL OUT TOKEN..., writes llama.cpp's logits of all positions to OUT as float32, with an F32 cache; the script
-fails where they are not the same. Needs NumPy and the Python package gguf.
+of the papers row by row: Kimi Linear (arXiv 2510.26692) and RWKV 7 (arXiv 2503.14456). The call
+PROGRAM MODEL OUT TOKEN... writes llama.cpp's logits of all positions to OUT as float32, with an F32 cache. The script
+fails if they differ. Needs NumPy and the Python package gguf.
 """
 import argparse
 import json
@@ -26,7 +26,7 @@ EPSILON = 1e-5
 
 
 def words():
-    """Special words, then words of one byte, spelled as GPT-2 does."""
+    """Returns special tokens, then one token per byte in GPT-2's spelling."""
     printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
     others = [byte for byte in range(256) if byte not in printable]
     spelling = {byte: chr(byte) for byte in printable} | {byte: chr(256 + i) for i, byte in enumerate(others)}
@@ -60,12 +60,12 @@ def layer_norm(x, weight, bias, eps=EPSILON):
 
 
 def shifted(x):
-    """Each row's predecessor."""
+    """Returns each row's predecessor."""
     return np.concatenate([np.zeros_like(x[:1]), x[:-1]])
 
 
 class Weights:
-    """Tensors by name, drawn when they are asked for first. Matrices are [outputs, inputs], as in the file."""
+    """Random tensors by name, made at first use. Matrices are [outputs, inputs], as in the file."""
 
     def __init__(self, seed):
         self.random = np.random.default_rng(seed)
@@ -101,13 +101,13 @@ class Weights:
 
 
 class KimiLinear:
-    """Kimi delta attention, one layer of latent attention that does not rotate, and experts by sigmoid."""
+    """Kimi delta attention, one layer of latent attention without rotation, and experts weighted by sigmoid."""
     architecture = "kimi-linear"
     heads, head, taps = 2, 32, 4
     rank, rotating, key, value = 32, 16, 48, 32
     n_ff, n_ff_expert, experts, used, scale = 64, 16, 4, 2, 2.446
     layers, latent_layers = 3, (1,)
-    compared = {}  # what is otherwise in the model that llama.cpp gets
+    compared = {}  # attributes that differ in the model for llama.cpp
 
     def keys(self):
         return {
@@ -155,7 +155,7 @@ class KimiLinear:
         queries = weights.multiply(f"{at}attn_q", x, self.heads * self.key).reshape(len(x), self.heads, self.key)
         row = weights.multiply(f"{at}attn_kv_a_mqa", x, self.rank + self.rotating)
         state, shared = weights.rms_norm(f"{at}attn_kv_a_norm", row[:, :self.rank]), row[:, self.rank:]
-        # Both by head; the first is stored transposed.
+        # Both are by head. The first is stored transposed.
         key_up = weights.matrix(f"{at}attn_k_b.weight", plain, self.heads, self.rank)
         value_up = weights.matrix(f"{at}attn_v_b.weight", self.rank, self.heads, self.value)
         keys = np.concatenate([np.einsum("tr,hrp->thp", state, key_up),
@@ -192,12 +192,12 @@ class KimiLinear:
 
 
 class Rwkv7:
-    """RWKV 7: layer norms, and a channel mix that sees the row before."""
+    """RWKV 7: layer norms, and a channel mix that uses the previous row."""
     architecture = "rwkv7"
     head, n_ff, layers = 32, 96, 2
     decay_rank, rate_rank, value_rank, gate_rank = 32, 16, 16, 32
     gated, n_shifts = True, 2
-    compared = {"head": 64}  # llama.cpp's AVX-512 code takes 64 keys at once
+    compared = {"head": 64}  # llama.cpp's AVX-512 code takes 64 keys together
 
     @property
     def heads(self):
@@ -212,7 +212,7 @@ class Rwkv7:
 
     @staticmethod
     def low_rank(weights, at, name, x, rank, activation=lambda x: x):
-        """Of the matrices NAME1 and NAME2, with what NAME0 adds."""
+        """Returns the low-rank product of NAME1 and NAME2 plus NAME0."""
         at = f"{at}time_mix_{name}"
         out = weights.multiply(f"{at}2", activation(weights.multiply(f"{at}1", x, rank)), WIDTH)
         return out if name == "g" else out + weights.vector(f"{at}0.weight", WIDTH, 0, 0.5)
@@ -228,7 +228,7 @@ class Rwkv7:
         decays = np.exp(-math.exp(-0.5) * sigmoid(decays))
         keys = weights.multiply(f"{mix}key", inputs[2], WIDTH)
         values = weights.multiply(f"{mix}value", inputs[3], WIDTH)
-        # Those of the first layer are there, too, but have no effect.
+        # The first layer has these tensors, too, but they have no effect.
         shares = sigmoid(self.low_rank(weights, at, "v", inputs[3], self.value_rank))
         first = values if first is None else first
         values = values + (first - values) * shares
@@ -274,7 +274,7 @@ class Rwkv7:
 
 
 class ARwkv7(Rwkv7):
-    """The time mix of RWKV 7 without gate and norm of heads, in a Qwen 2."""
+    """A Qwen 2 with the time mix of RWKV 7, without its gate and head norm."""
     architecture = "arwkv7"
     gated, n_shifts, gate_rank = False, 1, 0
 
@@ -329,7 +329,7 @@ def write(path, family, weights, as_floats):
 
 
 def divergence(expected, found):
-    """Mean KL over positions."""
+    """Returns the mean KL divergence over positions."""
     p, q = np.log(softmax(expected)), np.log(softmax(found.astype(np.float64)))
     return float((np.exp(p) * (p - q)).sum(-1).mean())
 

@@ -8,8 +8,8 @@ For each FAMILIES/NAME.gguf, whose weights are F32 or BF16, and each of the type
     OUT/NAME.TYPE.gguf      its matrices quantised by the gguf package
     OUT/NAME.TYPE.F32.gguf  the same matrices, as the gguf package reads them from that file, in F32
 
-Files that are newer than what they are made from stay. Exits with 77, with a line that says why, where there are no
-such models, or no gguf package: tools/setup clients installs it.
+Keeps files that are newer than their sources. If there are no such models or no gguf package, prints why and exits
+with 77. `tools/setup clients` installs the package.
 """
 import os
 import pathlib
@@ -32,7 +32,7 @@ TYPES = (gguf.GGMLQuantizationType.Q8_0, gguf.GGMLQuantizationType.Q4_0)
 
 FLOATS = (gguf.GGMLQuantizationType.F32, gguf.GGMLQuantizationType.BF16)
 
-# Parts of names of tensors that are no matrices of products, or that no program quantises.
+# Name parts of tensors that no product uses, or that no program quantises.
 KEPT = ("_norm.weight", "ffn_gate_inp", "altup", "laurel", "per_layer_model_proj", "ssm_conv1d", "shortconv.conv",
         "position_embd", "token_types", "time_mix_lerp")
 
@@ -45,7 +45,7 @@ def is_quantised(tensor, group_len):
 
 
 def new_writer(reader, path):
-    """With the metadata of a file that was read."""
+    """Returns a writer with the metadata of the file that `reader` has read."""
     writer = gguf.GGUFWriter(path, reader.get_field("general.architecture").contents())
     for field in reader.fields.values():
         if field.name.startswith("GGUF.") or field.name == "general.architecture":
@@ -94,7 +94,7 @@ def main():
             if not all(path.exists() and path.stat().st_mtime > needed for path in (made, made_f32)):
                 quantise(source, kind, made, made_f32)
                 n_made += 1
-    print(f"{len(sources)} families in {len(TYPES)} types in {out}, {n_made} of them made now")
+    print(f"{len(sources)} families in {len(TYPES)} types in {out}, {n_made} of them new")
 
 
 if __name__ == "__main__":

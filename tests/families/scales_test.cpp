@@ -1,5 +1,5 @@
-// Scales beside weights, as files in NVFP4 have them, on a model of every family: with all matrices
-// twice as large and scales of one half, not a bit of the logits changes.
+// Tests separate scales of weights, which NVFP4 files have, on a model of every family. With all
+// matrices doubled and scales of one half, no bit of the logits changes.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -37,7 +37,7 @@ std::string scale_of(std::string_view weight) {
   return std::string(weight.substr(0, weight.rfind('.'))) + ".scale";
 }
 
-// The file with scales for all matrices but those of `without`.
+// Returns the file with scales for all matrices except those in `without`.
 std::vector<std::byte> scaled(const gguf::File& file, const std::set<std::string>& without) {
   gguf::Writer writer;
   for (const gguf::Entry& entry : file.metadata()) writer.set(entry.key, entry.value);
@@ -69,7 +69,7 @@ TEST_P(ScaledFamily, HasTheSameLogits) {
   const gguf::File file = gguf::File::open(family.path);
   engine::Engine plain(family.path, {.n_threads = 1});
   const std::vector<float> expected = engine::logits_of(plain, family.tokens);
-  std::set<std::string> refused;  // tables, and weights that are not of products
+  std::set<std::string> refused;  // tables, and weights that no product uses
   for (;;) {
     const std::vector<std::byte> bytes = scaled(file, refused);
     try {

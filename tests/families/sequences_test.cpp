@@ -1,6 +1,6 @@
-// Random sequences of requests on the tiny models of all families: what each writes is what it
-// writes alone and without drafts, whatever stands beside it, is cancelled, grows, overflows, is
-// shared or drafted, and memory stays within what is granted.
+// Runs random requests on the tiny models of all families. Each request writes the same tokens as
+// alone and without drafts, although other requests run, are cancelled, grow, overflow, share
+// prefixes and use drafts. Memory stays within the grants.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -38,7 +38,7 @@ class Script {
 
   size_t below(size_t n) { return random_() % n; }
 
-  // Begins like others, more often than not.
+  // Returns a random request. Most requests share a prefix with others.
   Request request() {
     Request made;
     const bool is_long = below(3) != 0;
@@ -72,8 +72,8 @@ class Script {
   std::mt19937 random_;
 };
 
-// Parts of an answer, with tokens that it does not have between them: some drafts are right, others
-// in parts.
+// Returns parts of an answer with wrong tokens between them. Some drafts from it are right, others
+// are partly right.
 std::vector<int32_t> prediction_of(std::span<const int32_t> answer, Script& script) {
   std::vector<int32_t> out;
   for (const int32_t token : answer) {
@@ -84,7 +84,7 @@ std::vector<int32_t> prediction_of(std::span<const int32_t> answer, Script& scri
   return out;
 }
 
-// The answer of a request that has the engine for itself.
+// Returns the answer of a request that runs alone.
 std::vector<int32_t> answer_alone(Engine& alone, const Request& request) {
   const auto sequence = alone.start(request.prompt, request.options);
   while (!alone.idle()) alone.step();
@@ -99,7 +99,7 @@ void expect_within_grants(const Engine& engine) {
 
 class FamilySequences : public testing::TestWithParam<std::string> {};
 
-TEST_P(FamilySequences, RequestsWriteWhatTheyWriteAlone) {
+TEST_P(FamilySequences, RandomRequestsEqualSingleOnes) {
   const Family family = read_family(GetParam(), BILLOW_FLOAT_FAMILIES);
 #ifdef NDEBUG
   constexpr unsigned kRounds = 2;
@@ -139,7 +139,7 @@ TEST_P(FamilySequences, RequestsWriteWhatTheyWriteAlone) {
       }
       (void)engine.step(script.below(4) == 0 ? 1 + script.below(20) : SIZE_MAX);
       expect_within_grants(engine);
-      if (!running.empty() && script.below(400) == 0) {  // a client goes away
+      if (!running.empty() && script.below(400) == 0) {  // a client disconnects
         const auto cancelled = running.begin();
         engine.finish(*cancelled->first, engine::FinishReason::kStop);
         running.erase(cancelled);
@@ -159,14 +159,14 @@ TEST_P(FamilySequences, RequestsWriteWhatTheyWriteAlone) {
     EXPECT_EQ(use.kv_granted, 0u);
     EXPECT_EQ(use.kv_in_use, use.kv_cached);
   }
-  if (kRounds > 1) {  // few requests may have no draft that is right
+  if (kRounds > 1) {  // with few requests, possibly no draft is right
     EXPECT_GT(n_accepted, 0u);
   }
 }
 
-// Engines one after the other on the same files: each writes what it writes without them, and takes
-// what the ones before it left, of KV and of states.
-TEST_P(FamilySequences, WhatIsKeptOnDiskGivesTheSameTokens) {
+// Runs engines one after another with the same session files. Each engine writes the same tokens as
+// without these files, and uses the KV and states that earlier engines saved.
+TEST_P(FamilySequences, SavedSessionsGiveTheSameTokens) {
   const Family family = read_family(GetParam(), BILLOW_FLOAT_FAMILIES);
   const std::string folder =
       (std::filesystem::path(testing::TempDir()) / (family.name + std::to_string(::getpid())))
@@ -183,7 +183,7 @@ TEST_P(FamilySequences, WhatIsKeptOnDiskGivesTheSameTokens) {
     Engine engine(family.path, options);
     for (int i = 0; i < 3; ++i) {
       Request request = script.request();
-      if (!requests.empty() && script.below(2) == 0) {  // an earlier text goes on
+      if (!requests.empty() && script.below(2) == 0) {  // continues an earlier text
         request.prompt = requests[script.below(requests.size())].expected;
         request.prompt.resize(std::min(request.prompt.size(), kMaxContext / 2));
       }
@@ -204,7 +204,7 @@ TEST_P(FamilySequences, WhatIsKeptOnDiskGivesTheSameTokens) {
     expect_within_grants(engine);
   }
   RecordProperty("tokens_from_disk", static_cast<int>(n_from_disk));
-  // Three texts that begin alike: the last one begins with what an engine before it left.
+  // Three texts share a prefix. The last one uses the KV that an earlier engine saved.
   Request whole = script.request();
   whole.prompt.assign(family.tokens.begin(), family.tokens.end());
   while (whole.prompt.size() < 100)

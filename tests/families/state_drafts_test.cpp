@@ -1,5 +1,5 @@
-// Drafts of models with recurrent states, which cannot be cut back: whatever is rejected, answers
-// are the same to the bit, and so are those of texts that begin where such an answer has ended.
+// Tests drafts of models with recurrent states, which cannot be truncated. For any rejected draft,
+// answers are the same to the bit. The same holds for texts that continue such an answer.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -41,7 +41,7 @@ std::vector<std::string> families_with_states() {
 
 class StateDrafts : public testing::TestWithParam<std::string> {
  protected:
-  // A prompt of n tokens, and an answer that fits the context with it.
+  // Returns a prompt of n tokens, from position `first` of the family's tokens.
   Tokens prompt(size_t n, size_t first = 0) const {
     Tokens out;
     for (size_t i = 0; i < n; ++i)
@@ -56,7 +56,7 @@ class StateDrafts : public testing::TestWithParam<std::string> {
   Tokens edited(const Tokens& answer, unsigned seed) const {
     return engine::edited(answer, seed, static_cast<unsigned>(family_.logits.n_cols));
   }
-  // The answer, with each n_right-th token replaced: drafts of it go wrong there.
+  // Returns the answer with each n_right-th token replaced, so that drafts are wrong there.
   Tokens wrong_after(const Tokens& answer, size_t n_right) const {
     Tokens out = answer;
     for (size_t i = n_right; i < out.size(); i += n_right + 1)
@@ -69,7 +69,7 @@ class StateDrafts : public testing::TestWithParam<std::string> {
   Family family_ = read_family(GetParam(), BILLOW_FLOAT_FAMILIES);
 };
 
-TEST_P(StateDrafts, AnswersAreTheSameWhereverADraftGoesWrong) {
+TEST_P(StateDrafts, WrongDraftAtAnyTokenChangesNoAnswer) {
   for (const kernels::KvType kv_type : {kernels::KvType::kInt16, kernels::KvType::kQ8_0}) {
     Engine without(family_.path, plain({.n_threads = 1, .kv_type = kv_type}));
     size_t n_accepted = 0;
@@ -78,7 +78,7 @@ TEST_P(StateDrafts, AnswersAreTheSameWhereverADraftGoesWrong) {
       const SequenceOptions options = reporting(static_cast<int64_t>(n_prompt), 60);
       const Whole expected = answer(without, prompt(n_prompt), options);
       for (size_t n_right = 0; n_right < 18; n_right += n_right < 4 ? 1 : 5) {
-        // An engine for each: it would draft from the answers before.
+        // Each answer needs a new engine, because an engine drafts from its earlier answers.
         Engine with(family_.path, drafting({.n_threads = 2, .kv_type = kv_type}));
         ASSERT_GT(with.memory().kv_state, 0u);
         SequenceOptions predicted = options;
@@ -86,7 +86,7 @@ TEST_P(StateDrafts, AnswersAreTheSameWhereverADraftGoesWrong) {
             n_right == 0 ? expected.tokens : wrong_after(expected.tokens, n_right);
         const Whole found = answer(with, prompt(n_prompt), predicted);
         expect_same(expected, found,
-                    std::to_string(n_prompt) + " tokens, wrong behind " + std::to_string(n_right));
+                    std::to_string(n_prompt) + " tokens, wrong after " + std::to_string(n_right));
         n_accepted += found.n_accepted;
         n_rejected += found.n_drafted - found.n_accepted;
         EXPECT_EQ(with.kv_bytes(), 0u);
@@ -97,8 +97,8 @@ TEST_P(StateDrafts, AnswersAreTheSameWhereverADraftGoesWrong) {
   }
 }
 
-// With passes of few rows, what is evaluated again may take several of them.
-TEST_P(StateDrafts, SmallPassesAndCompanyChangeNothing) {
+// If passes have few rows, the tokens that are evaluated again may need several passes.
+TEST_P(StateDrafts, SmallPassesAndParallelSequencesChangeNoAnswer) {
   Engine without(family_.path, plain({.n_threads = 1}));
   for (const size_t n_batch : {3u, 20u, 512u}) {
     Engine with(family_.path, drafting({.n_threads = 2, .n_batch = n_batch, .max_sequences = 3}));
@@ -139,14 +139,14 @@ TEST_P(StateDrafts, ContextsGrowAndAreCompactedAtTheSameTokens) {
   }
 }
 
-// The text goes on behind an answer that has ended anywhere, also within a draft: only states of
-// its own tokens are known.
-TEST_P(StateDrafts, TextsGoOnBehindAnswersThatEndedAnywhere) {
+// A text continues an answer that ended at any token, even within a draft. Only states of accepted
+// tokens may be cached.
+TEST_P(StateDrafts, TextsContinueAnswersThatEndedAtAnyToken) {
   Engine without(family_.path, plain({.n_threads = 1}));
   const Tokens begin = prompt(40);
   const Whole whole = answer(without, begin, reporting(7, 110));
   size_t n_shared = 0;
-  for (int64_t n = 20; n <= 110; n += n < 30 || n > 84 ? 1 : 9) {  // ends around a block's end
+  for (int64_t n = 20; n <= 110; n += n < 30 || n > 84 ? 1 : 9) {  // covers ends near a block's end
     Engine with(family_.path, drafting({.n_threads = 1, .max_cached = kPlenty}));
     SequenceOptions options = reporting(7, n);
     options.prediction = edited(whole.tokens, static_cast<unsigned>(n));
@@ -159,12 +159,12 @@ TEST_P(StateDrafts, TextsGoOnBehindAnswersThatEndedAnywhere) {
     n_shared += sequence->n_shared();
     const Whole expected = answer(without, next, reporting(8, 4));
     const Whole found = answer(with, next, reporting(8, 4));
-    expect_same(expected, found, "behind " + std::to_string(n));
+    expect_same(expected, found, "after " + std::to_string(n));
   }
   EXPECT_GT(n_shared, 1000u);
 }
 
-TEST_P(StateDrafts, ACancelledAnswerLeavesNothingWrong) {
+TEST_P(StateDrafts, CancelledAnswerLeavesNoWrongState) {
   Engine without(family_.path, plain({.n_threads = 1}));
   const Tokens begin = prompt(50);
   const Whole whole = answer(without, begin, reporting(9, 90));
@@ -180,11 +180,11 @@ TEST_P(StateDrafts, ACancelledAnswerLeavesNothingWrong) {
                                    std::span(whole.tokens).first(next.size() - 50)));
     next.push_back(family_.tokens[1]);
     expect_same(answer(without, next, reporting(1, 3)), answer(with, next, reporting(1, 3)),
-                "cancelled behind " + std::to_string(n_steps));
+                "cancelled after " + std::to_string(n_steps));
   }
 }
 
-TEST_P(StateDrafts, StopStringsEndTheSameText) {
+TEST_P(StateDrafts, StopStringsEndTheAnswerAtTheSamePlace) {
   Engine without(family_.path, plain({.n_threads = 1}));
   Engine with(family_.path, drafting({.n_threads = 1, .max_cached = kPlenty}));
   const Whole whole = answer(without, prompt(30), drawn(15, 60));
@@ -197,8 +197,8 @@ TEST_P(StateDrafts, StopStringsEndTheSameText) {
   }
 }
 
-// The state that a sequence keeps for drafts is granted, and the model's description counts it.
-TEST_P(StateDrafts, MemoryForThemIsGranted) {
+// The ledger grants memory for the extra state that drafts need. The memory need includes it.
+TEST_P(StateDrafts, LedgerGrantsMemoryForDraftStates) {
   Engine with(family_.path, drafting({.n_threads = 1}));
   Engine without(family_.path, plain({.n_threads = 1}));
   const uint64_t n_bytes = with.need().kv_bytes(100) - without.need().kv_bytes(100);
@@ -217,8 +217,8 @@ TEST_P(StateDrafts, MemoryForThemIsGranted) {
   EXPECT_EQ(with.memory().kv_in_use, 0u);
 }
 
-// A draft model guesses for a model with states as for others.
-TEST_P(StateDrafts, ADraftModelChangesNothing) {
+// A draft model also works for a model with states.
+TEST_P(StateDrafts, DraftModelChangesNoAnswer) {
   const std::vector<std::string> with_states = families_with_states();
   const gguf::File own = gguf::File::open_header(family_.path);
   std::string draft;
@@ -246,7 +246,7 @@ TEST_P(StateDrafts, ADraftModelChangesNothing) {
   EXPECT_GT(n_drafted, 20u);
 }
 
-TEST_P(StateDrafts, CannotDraftForOthers) {
+TEST_P(StateDrafts, CannotBeDraftModel) {
   EngineOptions options = drafting({.n_threads = 1});
   options.draft_model = family_.path;
   try {

@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
-"""Puts the figures that test_families measures into the table of docs/models.md.
+"""Writes the figures that test_families measures into the table of docs/models.md.
 
-    update_models_doc.py TEST_FAMILIES      the program, like build/release/bin/test_families
+    update_models_doc.py TEST_FAMILIES      the path of the program, such as build/release/bin/test_families
 
-A row of the table is found by the name of its tiny model, in the column "tiny model". Only the columns of figures are
-written; the others are written by hand. A family that runs and has no row, or has figures and no longer runs, is an
-error: then nothing is written.
+Finds a row by the name of its tiny model, in the column "tiny model". Writes only the columns of figures; people write
+the others. If a family runs and has no row, or has figures and no longer runs, fails and writes nothing.
 """
 import pathlib
 import re
@@ -13,7 +12,7 @@ import subprocess
 import sys
 
 DOC = pathlib.Path(__file__).resolve().parents[2] / "docs" / "models.md"
-# Each column of figures, and what it shows.
+# The figure in each column.
 COLUMNS = {"mean KL": "mean_kl", "of llama.cpp": "llama_cpp_mean_kl", "largest difference": "max_difference",
            "Q8_0": "Q8_0_mean_kl", "Q4_0": "Q4_0_mean_kl"}
 NAME = "tiny model"
@@ -21,7 +20,7 @@ NONE = "–"
 
 
 def measured(program):
-    """{family: {figure: text}} of the families that run."""
+    """Returns {family: {figure: text}} of the families that run."""
     command = [program, "--gtest_filter=*LogitsAreThoseOfTransformers*:*QuantisedWeightsAreClose*"]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode != 0:

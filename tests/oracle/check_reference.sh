@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
-# Compares the reference forward pass with llama.cpp, logit by logit, and prints a markdown table.
+# Compares all logits of the reference forward pass with llama.cpp's, and prints a markdown table.
 #   check_reference.sh ROOT BIN [N_TOKENS [TEXT]] [-- MODEL...]
-# ROOT is the chroot with llama.cpp (its headers too), BIN the folder with make_tiny_models and
-# compare_reference. The models are copied under ROOT/m; without models only the generated ones are
-# compared.
+# ROOT is the chroot with llama.cpp and its headers. BIN is the folder with make_tiny_models and
+# compare_reference. Models are copied to ROOT/m. Without MODEL, only generated models are compared.
 set -euo pipefail
 root=${1:?usage: check_reference.sh ROOT BIN [N_TOKENS [TEXT]] [-- MODEL...]}
 bin=${2:?usage: check_reference.sh ROOT BIN [N_TOKENS [TEXT]] [-- MODEL...]}
@@ -17,7 +16,7 @@ if [ "${1:-}" = -- ]; then shift; fi
 here=$(cd "$(dirname "$0")" && pwd)
 libraries=$root/usr/lib/x86_64-linux-gnu
 mkdir -p "$root/m/tiny"
-# Its libraries may need a newer libc than the one here; they find it under ROOT when they run.
+# llama.cpp's libraries may need a newer libc than this system has. They find it under ROOT at run time.
 cc -O1 -I"$root/usr/include" -o "$root/m/llama_logits" "$here/llama_logits.c" -L"$libraries" \
   -lllama -lggml -lggml-base -Wl,--unresolved-symbols=ignore-in-shared-libs
 cp "$text" "$root/m/text"

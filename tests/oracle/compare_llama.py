@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Compares Billow with llama.cpp on real models and prints markdown tables.
 
-For each *.gguf of --models: the perplexity of a text in contexts of 512 tokens, and the greedy
-continuation of ten prompts by 32 tokens. llama.cpp runs inside the chroot --root; its results are
-kept under --expected, one JSON file a model, and reused. Without --billow only those are made.
-Needs nothing beyond the standard library.
+Compares, for each *.gguf of --models, the perplexity of a text in contexts of 512 tokens and the
+greedy continuations of ten prompts by 32 tokens. llama.cpp runs inside the chroot --root. Keeps its
+results under --expected, one JSON file per model, and reuses them. Without --billow, computes only
+llama.cpp's results. Needs only the standard library.
 """
 
 import argparse
@@ -22,8 +22,8 @@ import urllib.request
 
 N_PREDICT = 32
 CONTEXT = 512
-NEAR_TIE = 0.1  # two best logits closer than this may change places
-GOAL_PERCENT = 0.5  # of perplexity
+NEAR_TIE = 0.1  # if the two best logits are closer than this, their order may differ
+GOAL_PERCENT = 0.5  # max difference of perplexity
 
 PROMPTS = {
     "English": "The old lighthouse keeper climbed the stairs every evening because",
@@ -54,14 +54,14 @@ def prompts(text):
 
 
 class Llama:
-    """llama.cpp's programs inside the chroot."""
+    """Runs llama.cpp's programs inside the chroot."""
 
     def __init__(self, root, threads):
         self.root = pathlib.Path(root)
         self.threads = str(threads)
 
     def place(self, path, name):
-        """Copies a file to where the chroot sees it; returns its name there."""
+        """Copies a file into the chroot. Returns its path inside the chroot."""
         target = self.root / "m" / name
         target.parent.mkdir(exist_ok=True)
         if not target.exists() or target.stat().st_size != path.stat().st_size:
@@ -71,7 +71,7 @@ class Llama:
     def perplexity(self, model, text):
         command = ["chroot", str(self.root), "llama-perplexity", "-m", model, "-f", text,
                    "-c", str(CONTEXT), "-t", self.threads]
-        for _ in range(5):  # the program may end before its log has written the last line
+        for _ in range(5):  # the program may end before it has written the last line of its log
             done = subprocess.run(command, capture_output=True, text=True, check=True)
             found = re.search(r"PPL = ([0-9.]+) \+/- ([0-9.]+)", done.stdout + done.stderr)
             if found:
@@ -118,7 +118,7 @@ def continuation(port, prompt):
 
 
 def aligned(tokens, probabilities):
-    """The best tokens at each position; [] where the server left out one within a character."""
+    """Returns the best tokens at each position; [] if the server omitted a token within a character."""
     rest = list(probabilities)
     top = []
     for token in tokens:
@@ -128,7 +128,7 @@ def aligned(tokens, probabilities):
 
 
 def expected(llama, model, text, folder):
-    """llama.cpp's results for a model, from `folder` if they are there."""
+    """Returns llama.cpp's results for a model, from `folder` if they exist."""
     question = json.dumps([prompts(text), N_PREDICT, CONTEXT])
     key = hashlib.sha256(question.encode() + text.read_bytes()).hexdigest()
     path = folder / f"{model.stem}.json"
@@ -148,7 +148,7 @@ def expected(llama, model, text, folder):
 
 
 def last_json(output):
-    """The last JSON object that a command printed, on one line or as its whole output."""
+    """Returns the last JSON object in a command's output: its last JSON line, or the whole output."""
     for line in reversed(output.strip().splitlines()):
         try:
             value = json.loads(line)
@@ -175,7 +175,7 @@ def billow_continuation(binary, model, prompt):
 
 
 def gap(side, position):
-    """How much the best token was ahead of the second; None when that is not known."""
+    """Returns how much the best token was ahead of the second; None if unknown."""
     if position >= len(side["top"]) or len(side["top"][position]) < 2:
         return None
     (_, first), (_, second) = side["top"][position][:2]
@@ -183,13 +183,13 @@ def gap(side, position):
 
 
 def verdict(theirs, ours):
-    """(meets the goal, what happened) for two continuations."""
+    """Returns (whether the goal is met, a description) for two continuations."""
     both = min(len(theirs["tokens"]), len(ours["tokens"]))
     first = next((i for i in range(both) if theirs["tokens"][i] != ours["tokens"][i]), None)
     if first is None:
         if len(theirs["tokens"]) == len(ours["tokens"]):
             return True, f"equal ({both})"
-        # One side counts the token that ends the text, the other does not.
+        # One side counts the end token, the other does not.
         words = (f"equal for {both}, then llama.cpp has {len(theirs['tokens'])}, "
                  f"Billow {len(ours['tokens'])}")
         return abs(len(theirs["tokens"]) - len(ours["tokens"])) <= 1, words
@@ -225,7 +225,7 @@ def arguments():
     parser.add_argument(
         "--root", help="the chroot with llama.cpp; not needed when --expected has every model")
     parser.add_argument(
-        "--billow", help="Billow's binary; without it only llama.cpp's results are made")
+        "--billow", help="Billow's binary; without it, only llama.cpp's results are computed")
     parser.add_argument(
         "--models", required=True, type=pathlib.Path, help="a folder of GGUF files, or one file")
     parser.add_argument(

@@ -3,9 +3,9 @@
 
   compare_tokenizer.py --root ROOT --billow BINARY --models DIR [--texts FOLDER] [--rounds N] [--seed N]
 
-ROOT is a chroot in which llama-tokenize runs; DIR holds *.gguf (each is hard-linked or copied under ROOT/m unless a file
-of that name is there); FOLDER, if given, adds its files as texts. Prints a table: per model and family of texts how many
-texts and tokens were compared and how many texts differ, then the first difference of each. Exit status 1 on any.
+llama-tokenize runs in the chroot ROOT. DIR holds *.gguf. Each is hard-linked or copied to ROOT/m unless a file of that name
+exists. The files of FOLDER are additional texts. Prints a table: for each model and family of texts, the number of compared
+texts and tokens, the number of texts that differ, and the first difference. Exits with 1 if any text differs.
 """
 import argparse
 import ast
@@ -43,7 +43,7 @@ def random_text(rng, kind):
         pick = lambda: rng.randrange(0x20, 0x110000)
     elif kind == "latin":
         pick = lambda: rng.choice([rng.randrange(9, 0x80), rng.randrange(0x80, 0x250), 0x20, 0x27, 0x0A])
-    else:  # one block after another, as scripts come
+    else:  # one block of code points after another, as scripts are assigned
         start = rng.randrange(0x80, 0x3100)
         pick = lambda: rng.choice([start + rng.randrange(64), start + rng.randrange(64), 0x20, 0x31 + rng.randrange(9)])
     out = []
@@ -51,7 +51,7 @@ def random_text(rng, kind):
         c = pick()
         if 0xD800 <= c < 0xE000:
             continue
-        # Code points that a newer Unicode assigns may differ by nothing but the version of its tables.
+        # Unassigned code points are skipped: a newer version of Unicode's tables may assign them.
         if unicodedata.category(chr(c)) == "Cn":
             continue
         out.append(chr(c))

@@ -1,8 +1,8 @@
-// llama_logits MODEL TEXT N TOKENS LOGITS [f32|default [CONTEXT]]: the logits that llama.cpp
-// computes for the first N tokens of a text file. Writes TOKENS (int32) and LOGITS (float32
-// [n][n_vocab]). "f32" asks for the most exact way: a float KV cache and no repacked weights;
-// "default" takes what its programs do. A text whose name ends in .i32 holds token ids. Built and
-// run by check_reference.sh.
+// llama_logits MODEL TEXT N TOKENS LOGITS [f32|default [CONTEXT]]: computes llama.cpp's logits for
+// the first N tokens of a text file. Writes TOKENS (int32) and LOGITS (float32 [n][n_vocab]). "f32"
+// is the most exact mode: a float KV cache and no repacked weights. "default" uses the settings of
+// llama.cpp's programs. If the name of TEXT ends in .i32, TEXT holds token ids. check_reference.sh
+// builds and runs this program.
 #include <llama.h>
 #include <stdio.h>
 #include <stdlib.h>

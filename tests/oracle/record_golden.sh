@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Records tests/reference/golden_logits.inc: what llama.cpp computes for the generated models.
+# Records llama.cpp's logits for the generated models in tests/reference/golden_logits.inc.
 #   record_golden.sh ROOT BIN
-# as for check_reference.sh, which must have run: it builds llama_logits.
+# ROOT and BIN are as for check_reference.sh. Run check_reference.sh first, which builds llama_logits.
 set -euo pipefail
 root=${1:?usage: record_golden.sh ROOT BIN}
 bin=${2:?usage: record_golden.sh ROOT BIN}

@@ -1,4 +1,4 @@
-// compare_reference MODEL TOKENS LOGITS [N_CONTEXT]: how far another program's logits are from the
+// compare_reference MODEL TOKENS LOGITS [N_CONTEXT]: compares another program's logits with the
 // reference's. TOKENS holds int32, LOGITS float32 [n_tokens][n_vocab], both little-endian. Prints
 // one row of a markdown table.
 #include <cmath>
@@ -34,11 +34,11 @@ std::vector<T> read_all(const std::string& path) {
 struct Difference {
   size_t n = 0;
   size_t n_same_best = 0;
-  double kl_sum = 0;  // of the other program's distribution against ours
+  double kl_sum = 0;  // KL of the other program's distribution from ours
   double kl_max = 0;
-  double largest = 0;  // of all differences of logits
-  double squares = 0;  // of the differences
-  double spread = 0;   // of our logits, squared
+  double largest = 0;  // largest difference of two logits
+  double squares = 0;  // sum of squared differences
+  double spread = 0;   // sum of squared deviations of our logits
 };
 
 double log_sum_exp(std::span<const float> x) {

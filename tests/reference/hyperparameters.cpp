@@ -11,7 +11,7 @@
 namespace billow::reference {
 namespace {
 
-// The keys of one architecture: "llama." + name.
+// Reads the keys of one architecture, such as "llama." + name.
 struct Keys {
   const gguf::File& file;
   std::string prefix;
@@ -64,8 +64,9 @@ void read_rope(const Keys& keys, bool adjacent, Hyperparameters& hp) {
   hp.divisors_long = optional_vector(keys.file, "rope_factors_long.weight", n_pairs);
 }
 
-// Gemma 3: five local layers, then a global one, unless the file gives another period or a list.
-// The positions of local layers are neither divided nor amplified, and have a base of their own.
+// Gemma 3: every sixth layer is global, the others are local, unless the file gives another period
+// or a list. Local layers have their own rope base. Their positions are neither divided nor
+// amplified.
 void read_local_layers(const Keys& keys, Hyperparameters& hp) {
   hp.local.assign(hp.n_layers, false);
   hp.window = keys.uint_or("attention.sliding_window", 0);
@@ -91,7 +92,8 @@ void read_local_layers(const Keys& keys, Hyperparameters& hp) {
 }
 
 void read_gemma3(const Keys& keys, Hyperparameters& hp) {
-  constexpr uint64_t kLayersOf27B = 62;  // the one size whose scale is not that of the head
+  constexpr uint64_t kLayersOf27B =
+      62;  // the only size whose scale does not follow from the head size
   hp.gelu = true;
   hp.embedding_scale = std::sqrt(static_cast<double>(hp.n_embd));
   if (hp.n_layers == kLayersOf27B) {

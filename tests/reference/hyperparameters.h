@@ -1,5 +1,5 @@
-// What the metadata of a GGUF model says about its forward pass, with the defaults that llama.cpp
-// applies. Read once; immutable afterwards.
+// The hyperparameters of a forward pass, read from the metadata of a GGUF model, with llama.cpp's
+// defaults. Immutable after reading.
 #pragma once
 
 #include <cstdint>
@@ -19,20 +19,21 @@ struct Hyperparameters {
   uint64_t key_length = 0;    // elements of a query or key head
   uint64_t value_length = 0;  // elements of a value head
   double norm_epsilon = 0;
-  double attention_scale = 0;  // of query times key
+  double attention_scale = 0;  // factor of query times key
   double embedding_scale = 1;
   double attention_softcap = 0;       // 0: none
   double final_softcap = 0;           // 0: none
   bool gelu = false;                  // GEGLU; false: SwiGLU
-  Rope rope;                          // of layers that see everything
-  Rope rope_local;                    // of layers that see a window
+  Rope rope;                          // of global layers
+  Rope rope_local;                    // of local layers
   uint64_t window = 0;                // tokens that a local layer sees, itself included
   std::vector<bool> local;            // by layer
   std::vector<float> divisors_short;  // LongRoPE: up to the original context
   std::vector<float> divisors_long;   // LongRoPE: beyond it
 };
 
-// Throws Error for an architecture other than llama, qwen2 and gemma3, and for a missing key.
+// Reads the hyperparameters. Throws Error if the architecture is not llama, qwen2 or gemma3, or if
+// a key is missing.
 Hyperparameters read_hyperparameters(const gguf::File& file);
 
 }  // namespace billow::reference

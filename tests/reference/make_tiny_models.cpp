@@ -1,6 +1,6 @@
 // make_tiny_models DIR [--to-serve]: writes every tiny variant into DIR as NAME.gguf, for other
-// programs to read; or some that a server's test of memory uses, whose KV is the most of what they
-// take.
+// programs. With --to-serve, writes the models for tests of the server, which need more memory for
+// KV than for anything else.
 #include <cstdio>
 #include <exception>
 #include <string>

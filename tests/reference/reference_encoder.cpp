@@ -101,7 +101,7 @@ ReferenceEncoder::Rows ReferenceEncoder::attend(const Layer& layer, const Rows& 
   const size_t len = n_embd_ / n_head_;
   std::vector<Rows> parts;
   for (const Linear& linear : layer.qkv) parts.push_back(apply(linear, x));
-  // Part i (q, k, v) of a token.
+  // Returns q, k or v (part 0, 1 or 2) of a token.
   const auto at = [&](size_t part, size_t token) {
     return parts.size() == 3 ? &parts[part][token * n_embd_]
                              : &parts[0][(token * 3 + part) * n_embd_];

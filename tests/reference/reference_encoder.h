@@ -1,5 +1,5 @@
-// The forward pass of encoders in plain float loops, from their description: what the engine is
-// compared with. Reads its file, which must outlive it; any thread.
+// The forward pass of encoders in plain float loops. Tests compare the engine with it. The class
+// refers to its file, which must outlive it. Thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -17,15 +17,15 @@ namespace billow::reference {
 
 class ReferenceEncoder {
  public:
-  // Throws Error for an architecture other than bert and nomic-bert, and for what is missing.
+  // Throws Error if the architecture is not bert or nomic-bert, or if a key or tensor is missing.
   explicit ReferenceEncoder(const gguf::File& file);
 
   uint64_t n_embd() const noexcept { return n_embd_; }
   uint64_t n_vocab() const noexcept { return embedding_.n_out(); }
-  // [tokens][n_embd] of one text, whose first n_first tokens are the first segment of a pair; 0: no
-  // pair.
+  // Returns the hidden states of one text, [tokens][n_embd]. The first n_first tokens are the first
+  // segment of a pair; 0: no pair.
   std::vector<float> hidden(std::span<const int32_t> tokens, size_t n_first = 0) const;
-  // The classifier's scores of one hidden state.
+  // Returns the classifier's scores for one hidden state.
   std::vector<float> scores(std::span<const float> state) const;
 
  private:
@@ -39,7 +39,7 @@ class ReferenceEncoder {
     Rows bias;  // may be empty
   };
   struct Layer {
-    std::vector<Linear> qkv;  // three, or one with all
+    std::vector<Linear> qkv;  // three matrices, or one joint matrix
     Linear output;
     Norm attention_norm;
     std::optional<Linear> gate;

@@ -15,7 +15,7 @@ uint64_t vocabulary_size(const gguf::File& file) {
   return info == nullptr ? 0 : info->shape[1];
 }
 
-// x / sqrt(mean(x^2) + epsilon) * weight for each consecutive run of weight.size() elements.
+// Returns x / sqrt(mean(x^2) + epsilon) * weight, for each run of weight.size() elements.
 std::vector<float> rms_norm(std::vector<float> x, const std::vector<float>& weight,
                             double epsilon) {
   const size_t n = weight.size();
@@ -35,7 +35,7 @@ std::vector<float> rms_norm(std::vector<float> x, const std::vector<float>& weig
 
 double silu(double x) { return x / (1 + std::exp(-x)); }
 
-// The tanh form, which the models with GEGLU were trained with.
+// GELU in its tanh form, which the models with GEGLU were trained with.
 double gelu(double x) {
   const double inner = std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x);
   return 0.5 * x * (1 + std::tanh(inner));
@@ -125,8 +125,8 @@ ReferenceModel::Rows ReferenceModel::apply(const Linear& linear, const Rows& in)
   return out;
 }
 
-// Causal attention; `window` is the number of latest tokens that a token sees, itself included.
-// Returns [n_tokens][n_head * value_length].
+// Computes causal attention. `window` is the number of latest tokens that a token sees, including
+// itself. Returns [n_tokens][n_head * value_length].
 ReferenceModel::Rows ReferenceModel::attend(const Rows& query, const Rows& key, const Rows& value,
                                             uint64_t window) const {
   const size_t n_tokens = query.size() / (hp_.n_head * hp_.key_length);

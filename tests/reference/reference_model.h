@@ -1,7 +1,6 @@
-// The forward pass in plain loops: what the engine's results are compared with. Shares no code with
-// the engine beyond reading files and decoding weights. Weights are decoded to float, activations
-// are float, norms, softmax and sums over attention are double. Immutable after construction; any
-// thread may call logits().
+// The forward pass in plain loops. Tests compare the engine's results with it. It shares only the
+// reading of files and the decoding of weights with the engine. Weights and activations are float;
+// norms, softmax and sums over attention are double. Immutable after construction and thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -18,18 +17,17 @@ namespace billow::reference {
 
 class ReferenceModel {
  public:
-  // A llama, qwen2 or gemma3 model; `file` must outlive it. Throws Error for anything else.
-  // `n_context` is the context for which LongRoPE chooses its factors; 0: the number of tokens of
-  // each call.
+  // Loads a llama, qwen2 or gemma3 model. Throws Error for other architectures. `file` must outlive
+  // the model. LongRoPE chooses its factors for a context of `n_context`; 0: the number of tokens
+  // of each call.
   explicit ReferenceModel(const gguf::File& file, uint64_t n_context = 0);
 
   uint64_t n_vocab() const noexcept { return embedding_.n_out(); }
 
-  // The logits after each of `tokens`, which stand at positions 0, 1, ...: [n_tokens -
-  // first][n_vocab], without those of the tokens before `first`. Throws Error for a token outside
-  // the vocabulary.
+  // Returns the logits after each of `tokens` from `first` on: [n_tokens - first][n_vocab]. The
+  // tokens have positions 0, 1, .... Throws Error for a token outside the vocabulary.
   std::vector<float> logits(std::span<const int32_t> tokens, size_t first = 0) const;
-  // What the logits are made of, behind the final norm: [n_tokens - first][n_embd].
+  // Returns the hidden states after the final norm: [n_tokens - first][n_embd].
   std::vector<float> hidden(std::span<const int32_t> tokens, size_t first = 0) const;
 
  private:
@@ -43,7 +41,7 @@ class ReferenceModel {
   };
   struct Layer {
     std::vector<float> attention_norm, feed_forward_norm;
-    std::vector<float> query_norm, key_norm;                         // by head; or empty
+    std::vector<float> query_norm, key_norm;                         // per head, or empty
     std::vector<float> post_attention_norm, post_feed_forward_norm;  // or empty
     Linear query, key, value, output;
     Linear gate, up, down;

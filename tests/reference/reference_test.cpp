@@ -32,7 +32,7 @@ std::vector<float> last_row(const std::vector<float>& logits, size_t n_tokens) {
   return {logits.end() - static_cast<std::ptrdiff_t>(logits.size() / n_tokens), logits.end()};
 }
 
-TEST(Rope, KeepsTheLengthAndTurnsTheFirstPairByThePosition) {
+TEST(Rope, KeepsTheLengthAndRotatesTheFirstPairByThePosition) {
   const Rope rope{.n_rot = 8, .adjacent = true, .base = 100};
   std::vector<float> head{1, 0, 0, 2, 3, 0, 0, 1, 7};
   rotate(rope, 3, head.data());
@@ -79,7 +79,7 @@ TEST(ReferenceModel, LaterTokensDoNotChangeEarlierLogits) {
   }
 }
 
-TEST(ReferenceModel, SkippedRowsAreTheFirstOnes) {
+TEST(ReferenceModel, SkipsTheFirstRows) {
   const std::vector<std::byte> bytes = make_tiny_model();
   const gguf::File file = gguf::File::parse(bytes, "tiny");
   const ReferenceModel model(file);
@@ -89,8 +89,9 @@ TEST(ReferenceModel, SkippedRowsAreTheFirstOnes) {
   EXPECT_EQ(last, last_row(all, 20));
 }
 
-TEST(ReferenceModel, WindowedLayersForgetWhatLiesBeforeTheWindow) {
-  // Two layers that see 16 tokens each: the last of 40 tokens knows nothing of the first nine.
+TEST(ReferenceModel, WindowedLayersIgnoreTokensBeforeTheWindow) {
+  // With two layers that see 16 tokens each, the last of 40 tokens does not depend on the first
+  // nine.
   TinyModelOptions options{.architecture = "gemma3", .n_layers = 2, .window_period = 6};
   std::vector<int32_t> tokens = some_tokens(40);
   const std::vector<float> before = last_row(logits_of(options, tokens), 40);
@@ -98,7 +99,7 @@ TEST(ReferenceModel, WindowedLayersForgetWhatLiesBeforeTheWindow) {
   EXPECT_EQ(before, last_row(logits_of(options, tokens), 40));
   tokens[9] += 1;
   EXPECT_NE(before, last_row(logits_of(options, tokens), 40));
-  options.window_period = 2;  // the second layer sees everything
+  options.window_period = 2;  // the second layer sees all tokens
   const std::vector<float> global = last_row(logits_of(options, tokens), 40);
   tokens[8] -= 1;
   EXPECT_NE(global, last_row(logits_of(options, tokens), 40));
@@ -124,7 +125,7 @@ TEST(ReferenceModel, LongRopeChoosesFactorsByTheContext) {
   EXPECT_NE(within, ReferenceModel(file, 65).logits(tokens));
 }
 
-TEST(ReferenceModel, EightBitWeightsMoveTheLogitsLittle) {
+TEST(ReferenceModel, EightBitWeightsChangeTheLogitsLittle) {
   for (const char* architecture : {"llama", "qwen2", "gemma3"}) {
     SCOPED_TRACE(architecture);
     const std::vector<int32_t> tokens = some_tokens(16);
@@ -142,7 +143,7 @@ TEST(ReferenceModel, EightBitWeightsMoveTheLogitsLittle) {
   }
 }
 
-// The values that llama.cpp computes for the same models; see golden_logits.h.
+// Compares with llama.cpp's values for the same models; see golden_logits.h.
 TEST(ReferenceModel, AgreesWithRecordedLogits) {
   const std::vector<TinyVariant> variants = tiny_variants();
   EXPECT_EQ(golden_logits().size(), variants.size());
@@ -153,7 +154,7 @@ TEST(ReferenceModel, AgreesWithRecordedLogits) {
     ASSERT_NE(variant, variants.end());
     const std::vector<float> row =
         last_row(logits_of(variant->options, golden_tokens()), golden_tokens().size());
-    // llama.cpp looks GELU up in a table of half floats, which costs Gemma a few decimals.
+    // llama.cpp looks GELU up in a table of half floats, so Gemma's logits are less exact.
     const double bound = variant->options.architecture == "gemma3" ? 1e-2 : 5e-4;
     for (size_t i = 0; i < golden.values.size(); ++i) {
       EXPECT_NEAR(row[i * kGoldenStride], golden.values[i], bound) << "token " << i * kGoldenStride;
@@ -161,7 +162,7 @@ TEST(ReferenceModel, AgreesWithRecordedLogits) {
   }
 }
 
-TEST(ReferenceModel, RefusesWhatItCannotCompute) {
+TEST(ReferenceModel, RefusesInvalidTokensAndArchitectures) {
   const std::vector<std::byte> bytes = make_tiny_model();
   const gguf::File file = gguf::File::parse(bytes, "tiny");
   const ReferenceModel model(file);

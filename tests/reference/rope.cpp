@@ -7,14 +7,15 @@
 namespace billow::reference {
 namespace {
 
-// The pair (not rounded) that makes `turns` full turns within the original context.
+// Returns the (fractional) pair that makes `turns` full turns within the original context.
 double pair_of_turns(const Rope& rope, double turns) {
   const double n = static_cast<double>(rope.n_rot);
   return n * std::log(rope.n_context_original / (turns * 2 * std::numbers::pi)) /
          (2 * std::log(rope.base));
 }
 
-// YaRN's share of the undivided frequency: 1 for fast pairs, 0 for slow ones, a ramp between.
+// Returns YaRN's share of the undivided frequency: 1 for fast pairs, 0 for slow ones, a ramp
+// between.
 double undivided_share(const Rope& rope, uint64_t pair) {
   if (rope.ramp_weight == 0) return 0;
   const double last = static_cast<double>(rope.n_rot) - 1;

@@ -1,5 +1,5 @@
-// Random tensors of generated models. The same seed gives the same bytes everywhere. One thread at
-// a time.
+// Makes random tensors of generated models. The same seed gives the same bytes on every machine.
+// Not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -14,13 +14,13 @@
 
 namespace billow::reference {
 
-// Random numbers of mean 0 and variance 1, alike on every machine: only integer arithmetic and sums
-// of exact values.
+// Random numbers of mean 0 and variance 1. They are equal on every machine, because they use only
+// integer arithmetic and sums of exact values.
 class Random {
  public:
   explicit Random(uint64_t seed) : state_(seed) {}
 
-  // The sum of four uniform numbers, near enough to a normal distribution.
+  // Returns the sum of four uniform numbers, which is close to normally distributed.
   float next();
 
  private:
@@ -31,13 +31,13 @@ class Random {
 // Adds random tensors to a writer and keeps their bytes until it has written them.
 class TensorMaker {
  public:
-  // `writer` must outlive it.
+  // `writer` must outlive this object.
   TensorMaker(gguf::Writer& writer, uint64_t seed) : writer_(writer), random_(seed) {}
 
   void vector(const std::string& name, uint64_t n, float mean, float deviation);
   void vector(const std::string& name, const std::vector<float>& values);
-  // A matrix whose rows are no whole number of groups of the type gets Q8_0, or F32 where that does
-  // not fit either.
+  // Adds a matrix. If its rows are not a whole number of groups of the type, uses Q8_0, or F32 if
+  // Q8_0 does not fit either.
   void matrix(const std::string& name, quant::Type type, uint64_t n_in, uint64_t n_out,
               float deviation);
 

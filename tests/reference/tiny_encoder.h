@@ -1,4 +1,5 @@
-// Makes small random encoders as GGUF, complete with a tokenizer; otherwise as tiny_model.h.
+// Makes small random encoders as GGUF files with a tokenizer. See tiny_model.h for their
+// properties.
 #pragma once
 
 #include <cstddef>
@@ -12,25 +13,25 @@
 namespace billow::reference {
 
 struct TinyEncoderOptions {
-  std::string architecture = "bert";     // or nomic-bert
+  std::string architecture = "bert";     // bert or nomic-bert
   quant::Type type = quant::Type::kF32;  // of all matrices; vectors and positions are F32
   uint32_t n_layers = 3;
   uint32_t n_embd = 128;
   uint32_t n_ff = 256;
   uint32_t n_head = 4;
-  uint32_t n_context = 128;             // the longest text
-  uint32_t n_types = 2;                 // rows of segments; 0: no such tensor
-  bool fused = false;                   // one matrix for q, k and v; nomic-bert always has one
-  uint32_t n_labels = 0;                // a classifier with so many outputs
-  bool dense = true;                    // which has a layer before them
+  uint32_t n_context = 128;  // the longest text
+  uint32_t n_types = 2;      // segments in token_types; 0: no such tensor
+  bool fused = false;        // a joint matrix for q, k and v; nomic-bert always has it
+  uint32_t n_labels = 0;     // outputs of the classifier; 0: none
+  bool dense = true;         // whether the classifier has a dense layer before its outputs
   std::optional<uint32_t> pooling = 1;  // the pooling_type key
   uint64_t seed = 1;
 };
 
-// The bytes of a GGUF file. REQUIRES: n_head divides n_embd, and 8 its quotient.
+// Returns the bytes of a GGUF file. REQUIRES: n_head divides n_embd, and 8 divides n_embd / n_head.
 std::vector<std::byte> make_tiny_encoder(const TinyEncoderOptions& options = {});
 
-// The same into a file. Throws Error when it cannot be written.
+// Writes the model to a file. Throws Error if the file cannot be written.
 void write_tiny_encoder(const TinyEncoderOptions& options, const std::string& path);
 
 struct TinyEncoderVariant {
@@ -38,7 +39,7 @@ struct TinyEncoderVariant {
   TinyEncoderOptions options;
 };
 
-// F32 models that between them use everything that an encoder may have.
+// Returns F32 models that together cover every feature of encoders.
 std::vector<TinyEncoderVariant> tiny_encoder_variants();
 
 }  // namespace billow::reference

@@ -15,7 +15,7 @@ namespace {
 constexpr uint32_t kOriginalContext = 64;
 constexpr double kRopeBase = 10000;
 
-// Divisors as the converter writes them for Llama 3.1: factor 8, low 1, high 4.
+// Returns the divisors that the converter writes for Llama 3.1: factor 8, low 1, high 4.
 std::vector<float> llama3_divisors(uint32_t n_rot) {
   constexpr double kFactor = 8;
   constexpr double kHigh = 4;
@@ -141,8 +141,8 @@ void fill(gguf::Writer& writer, TensorMaker& tensors, const TinyModelOptions& op
   const uint32_t n_vocab = set_vocabulary(writer, options);
   const bool gemma = options.architecture == "gemma3";
   const bool tied = options.tied || gemma;
-  // Rows of a tied matrix are short, lest every token predict itself; Gemma multiplies them by
-  // sqrt(n_embd) besides, and makes up for it by its last norm.
+  // Rows of a tied matrix are short. Otherwise every token would predict itself. Gemma also
+  // multiplies the rows by sqrt(n_embd), and its last norm compensates for that.
   const float root = std::sqrt(static_cast<float>(options.n_embd));
   const float deviation = gemma ? 0.32f / root : tied ? 0.2f : 1.0f;
   const float last_norm = gemma ? 8.0f : 1.0f;

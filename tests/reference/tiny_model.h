@@ -1,7 +1,7 @@
-// Makes small random models of each architecture as GGUF, complete with a tokenizer, in some ten
-// milliseconds. The same options and seed give the same bytes everywhere. Weights are scaled so
-// that attention is uneven, every tensor moves the logits, and the logits spread over a few units:
-// an error anywhere in a forward pass shows. Pure functions.
+// Makes small random models of each architecture as GGUF files with a tokenizer, in about ten
+// milliseconds. The same options and seed give the same bytes on every machine. The scale of
+// weights makes attention uneven, lets every tensor affect the logits, and spreads the logits over
+// a few units. Tests therefore see an error anywhere in a forward pass. Pure functions.
 #pragma once
 
 #include <cstddef>
@@ -42,20 +42,20 @@ struct TinyModelOptions {
   bool tied = false;          // no output tensor; gemma3 never has one
   TinyRopeScaling rope_scaling = TinyRopeScaling::kNone;
   TinyVocabulary vocabulary = TinyVocabulary::kByArchitecture;
-  uint32_t window = 16;                  // gemma3: tokens that local layers see
-  uint32_t window_period = 2;            // gemma3: every layer of this ordinal is global
+  uint32_t window = 16;                  // gemma3: number of tokens that local layers see
+  uint32_t window_period = 2;            // gemma3: every n-th layer is global
   float attention_softcap = 0;           // gemma3: of attention scores; llama.cpp ignores it
   float final_softcap = 0;               // gemma3: of logits; 0: none
   std::optional<uint32_t> pooling = {};  // the pooling_type key
   uint64_t seed = 1;
 };
 
-// The bytes of a GGUF file. A matrix whose rows are no whole number of groups of its type gets
-// Q8_0, or F32 where that does not fit either. REQUIRES: n_head_kv divides n_head, head_dim is
-// even.
+// Returns the bytes of a GGUF file. If rows of a matrix are not a whole number of groups of its
+// type, uses Q8_0, or F32 if Q8_0 does not fit either. REQUIRES: n_head_kv divides n_head, head_dim
+// is even.
 std::vector<std::byte> make_tiny_model(const TinyModelOptions& options = {});
 
-// The same into a file. Throws Error when it cannot be written.
+// Writes the model to a file. Throws Error if the file cannot be written.
 void write_tiny_model(const TinyModelOptions& options, const std::string& path);
 
 struct TinyVariant {
@@ -63,7 +63,7 @@ struct TinyVariant {
   TinyModelOptions options;
 };
 
-// F32 models that between them use everything that an architecture may have.
+// Returns F32 models that together cover every feature of the architectures.
 std::vector<TinyVariant> tiny_variants();
 
 }  // namespace billow::reference

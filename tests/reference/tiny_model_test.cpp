@@ -12,7 +12,7 @@
 namespace billow::reference {
 namespace {
 
-TEST(TinyModel, SameSeedGivesSameBytesAndAnotherSeedOthers) {
+TEST(TinyModel, SameSeedGivesSameBytesAndOtherSeedGivesOthers) {
   EXPECT_EQ(make_tiny_model({.seed = 5}), make_tiny_model({.seed = 5}));
   EXPECT_NE(make_tiny_model({.seed = 5}), make_tiny_model({.seed = 6}));
 }
@@ -37,7 +37,7 @@ TEST(TinyModel, EveryVariantHasACompleteTokenizer) {
   }
 }
 
-TEST(TinyModel, MergesJoinWhatIsThereAlready) {
+TEST(TinyModel, MergesJoinExistingTokens) {
   const std::vector<std::byte> bytes = make_tiny_model({.architecture = "qwen2"});
   const gguf::File file = gguf::File::parse(bytes, "qwen2");
   const gguf::Array* tokens = file.get_string_array("tokenizer.ggml.tokens");
@@ -58,7 +58,7 @@ TEST(TinyModel, MergesJoinWhatIsThereAlready) {
 
 TEST(TinyModel, EncodesInEveryTypeWithAFallbackForShortRows) {
   for (const quant::TypeRow& type : quant::types()) {
-    if (type.type == quant::Type::kQ8_K) continue;  // of activations, not of files
+    if (type.type == quant::Type::kQ8_K) continue;  // a type of activations, not of files
     SCOPED_TRACE(type.name);
     const std::vector<std::byte> bytes =
         make_tiny_model({.type = type.type, .n_layers = 1, .n_ff = 288});

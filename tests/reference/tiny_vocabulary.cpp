@@ -10,14 +10,13 @@
 namespace billow::reference {
 namespace {
 
-// Numbers of tokenizer.ggml.token_type.
+// Values of tokenizer.ggml.token_type.
 constexpr int32_t kNormal = 1;
 constexpr int32_t kUnknown = 2;
 constexpr int32_t kControl = 3;
 constexpr int32_t kByte = 6;
 
-// What is merged, in this order. '_' stands for a space. Each side is a character or an earlier
-// result.
+// The merges, in order. '_' stands for a space. Each side is a character or an earlier result.
 constexpr auto kMerges = std::to_array<std::pair<const char*, const char*>>({
     {"_", "t"},  {"_", "a"},  {"h", "e"},   {"i", "n"},   {"r", "e"},   {"o", "n"},   {"_t", "he"},
     {"e", "r"},  {"_", "s"},  {"a", "t"},   {"_", "w"},   {"_", "o"},   {"n", "d"},   {"e", "n"},
@@ -27,7 +26,7 @@ constexpr auto kMerges = std::to_array<std::pair<const char*, const char*>>({
     {"_h", "e"}, {"a", "r"},  {"__", "__"}, {"_f", "or"}, {"_", "y"},   {"_y", "ou"},
 });
 
-// `text` with `space` for each '_'.
+// Returns `text` with `space` for each '_'.
 std::string spaced(std::string_view text, std::string_view space) {
   std::string out;
   for (const char c : text) {
@@ -40,14 +39,14 @@ std::string spaced(std::string_view text, std::string_view space) {
   return out;
 }
 
-// UTF-8 of a code point below U+0800.
+// Returns the UTF-8 bytes of a code point below U+0800.
 std::string short_utf8(uint32_t code) {
   if (code < 0x80) return {static_cast<char>(code)};
   return {static_cast<char>(0xC0 | (code >> 6)), static_cast<char>(0x80 | (code & 0x3F))};
 }
 
-// The printable characters that stand for the 256 bytes in byte-level BPE: those that print stand
-// for themselves, the others take code points from 256 on.
+// Returns the printable characters for the 256 bytes in byte-level BPE. Printable bytes stand for
+// themselves, the others get code points from 256 on.
 std::vector<std::string> byte_characters() {
   std::vector<std::string> characters;
   uint32_t next = 256;
@@ -75,7 +74,7 @@ struct Vocabulary {
   uint32_t size() const { return static_cast<uint32_t>(tokens.size()); }
 };
 
-// The 256 byte tokens, then merge results with the best scores first, then single characters.
+// Adds the 256 byte tokens, then merge results with the best scores first, then single characters.
 void add_pieces(Vocabulary& vocabulary) {
   constexpr std::string_view kSpace = "\u2581";
   for (unsigned byte = 0; byte < 256; ++byte) {
@@ -180,7 +179,7 @@ uint32_t set_word_piece_vocabulary(gguf::Writer& writer) {
   set_special(writer, "unknown", 1);
   set_special(writer, "cls", 2);
   set_special(writer, "bos", 2);
-  set_special(writer, "seperator", 3);  // as GGUF spells it
+  set_special(writer, "seperator", 3);  // GGUF's spelling
   set_special(writer, "eos", 3);
   set_special(writer, "mask", 4);
   return vocabulary.size();

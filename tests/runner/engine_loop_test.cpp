@@ -19,7 +19,7 @@ namespace {
 using engine::greedy;
 using engine::random_tokens;
 
-// The time that a loop may take to tell of something.
+// Waits up to 60 seconds for the condition. Returns whether it became true.
 template <class Condition>
 bool comes_true(const Condition& condition) {
   for (int i = 0; i < 60'000 && !condition(); ++i)
@@ -27,7 +27,7 @@ bool comes_true(const Condition& condition) {
   return condition();
 }
 
-TEST(EngineLoop, TellsWhichBudgetIsInForceAndWhatWasRefused) {
+TEST(EngineLoop, ReportsActiveBudgetAndWantedMemory) {
   TinyLoop tiny({.max_unread = 1000}, {.max_sequences = 2});
   EXPECT_EQ(tiny.loop.state().budget_version, 0u);
   const uint64_t start = tiny.loop.state().memory.held();
@@ -35,7 +35,7 @@ TEST(EngineLoop, TellsWhichBudgetIsInForceAndWhatWasRefused) {
   growing.options.context.sizes = {64, 1024};
   growing.options.context.policy = context::OverflowPolicy::kRefill;
   growing.options.context.compaction = {2, 8};
-  // What its first rung takes, and no more.
+  // The budget has room for the first rung only.
   const auto sized = tiny.loop.submit(request(1, 900));
   ASSERT_TRUE(sized->next().has_value());
   ASSERT_TRUE(comes_true([&] { return tiny.loop.state().memory.kv_granted > 0; }));
@@ -51,7 +51,7 @@ TEST(EngineLoop, TellsWhichBudgetIsInForceAndWhatWasRefused) {
   tiny.loop.set_memory_budget({refused.memory.budget + refused.memory.wanted, 8});
   ASSERT_TRUE(comes_true([&] { return tiny.loop.state().budget_version == 8; }));
   bool grown = false;
-  while (const std::optional<Piece> piece = answer->next()) {
+  while (const std::optional<Chunk> piece = answer->next()) {
     for (const engine::SequenceEvent& event : piece->events)
       grown = grown || event.event.step == context::Step::kGrow;
   }
@@ -60,9 +60,9 @@ TEST(EngineLoop, TellsWhichBudgetIsInForceAndWhatWasRefused) {
   EXPECT_EQ(tiny.loop.state().memory.wanted, 0u);
 }
 
-// A loop whose server may raise the budget: an answer that lacks memory stands still until it
-// knows.
-TEST(EngineLoop, AsksForMemoryBeforeItDoesWithout) {
+// The server may raise the loop's budget. An answer that lacks memory waits until the server has
+// decided.
+TEST(EngineLoop, AsksForMemoryBeforeItCompacts) {
   const auto growing = [] {
     AnswerRequest one = request(1, 900);
     one.options.context.sizes = {64, 1024};
@@ -70,14 +70,14 @@ TEST(EngineLoop, AsksForMemoryBeforeItDoesWithout) {
     one.options.context.compaction = {2, 8};
     return one;
   };
-  const auto reads_until_it_asks = [](Answer& answer) {
-    for (std::optional<Piece> piece = answer.next(); piece; piece = answer.next())
+  const auto reads_until_it_asks = [](RequestStream& answer) {
+    for (std::optional<Chunk> piece = answer.next(); piece; piece = answer.next())
       if (piece->asking) return true;
     return false;
   };
-  const auto count = [](Answer& answer, context::Step step) {
+  const auto count = [](RequestStream& answer, context::Step step) {
     size_t n = 0;
-    while (const std::optional<Piece> piece = answer.next())
+    while (const std::optional<Chunk> piece = answer.next())
       for (const engine::SequenceEvent& event : piece->events) n += event.event.step == step;
     return n;
   };
@@ -87,14 +87,15 @@ TEST(EngineLoop, AsksForMemoryBeforeItDoesWithout) {
   const uint64_t large = need.weight_bytes + need.scratch_bytes(1024) + need.kv_bytes(1024);
   tiny.loop.set_memory_budget({need.weight_bytes, 1});
 
-  // It gets its first rung, and the next one, when the budget is raised to what it wants.
+  // The answer gets its first rung, and later the next one, after the budget grows by what it
+  // wants.
   const auto granted = tiny.loop.submit(growing());
   for (const uint64_t budget : {small, large}) {
     ASSERT_TRUE(reads_until_it_asks(*granted));
     ASSERT_TRUE(comes_true([&] { return tiny.loop.state().memory.asking; }));
     const engine::MemoryUse use = tiny.loop.state().memory;
     EXPECT_EQ(use.budget + use.wanted, budget);
-    // A budget that answers nothing leaves it asking.
+    // If a new budget neither grants nor denies the memory, the answer still waits.
     tiny.loop.set_memory_budget({use.budget, 2});
     ASSERT_TRUE(comes_true([&] { return tiny.loop.state().budget_version == 2; }));
     EXPECT_TRUE(tiny.loop.state().memory.asking);
@@ -104,7 +105,7 @@ TEST(EngineLoop, AsksForMemoryBeforeItDoesWithout) {
   EXPECT_EQ(count(*granted, context::Step::kCompact), 0u);
   EXPECT_EQ(granted->end().tokens.size(), 900u);
 
-  // Where more cannot be had, it is compacted instead, again and again.
+  // If the server denies more memory, the context is compacted repeatedly.
   tiny.loop.set_memory_budget({small, 4});
   const auto denied = tiny.loop.submit(growing());
   std::atomic<bool> done{false};
@@ -117,7 +118,7 @@ TEST(EngineLoop, AsksForMemoryBeforeItDoesWithout) {
   EXPECT_GT(count(*denied, context::Step::kCompact), 1u);
   EXPECT_EQ(denied->end().tokens.size(), 900u);
 
-  // One that cannot even begin ends with what is missing.
+  // An answer without memory for its first rung ends with an error that names the context.
   AnswerRequest long_one = request(1, 5, 600);
   const auto refused = tiny.loop.submit(std::move(long_one));
   while (refused->next()) {
@@ -128,7 +129,7 @@ TEST(EngineLoop, AsksForMemoryBeforeItDoesWithout) {
   server.join();
 }
 
-TEST(EngineLoop, TellsHowBusyAndHowFastItIs) {
+TEST(EngineLoop, ReportsLoadAndSpeed) {
   TinyLoop tiny;
   read(*tiny.loop.submit(request(1, 200, 500)));
   const LoopRates rates = tiny.loop.state().rates;
@@ -138,7 +139,7 @@ TEST(EngineLoop, TellsHowBusyAndHowFastItIs) {
   EXPECT_GT(rates.decoded_tokens, 0.0);
 }
 
-TEST(EngineLoop, AFailedPassFailsAllAndSaysWhy) {
+TEST(EngineLoop, FailedPassFailsAllAnswersWithTheReason) {
   std::atomic<bool> fails{false};
   std::atomic<int> n_broken{0};
   TinyLoop tiny({.on_broken = [&] { n_broken.fetch_add(1); },
@@ -161,7 +162,7 @@ TEST(EngineLoop, AFailedPassFailsAllAndSaysWhy) {
   EXPECT_TRUE(comes_true([&] { return n_broken.load() == 1; }));
 }
 
-TEST(EngineLoop, TellsTheBeginningsThatItKnows) {
+TEST(EngineLoop, ReportsCachedPrefixes) {
   TinyLoop tiny({}, {.max_cached = size_t{1} << 30});
   EXPECT_TRUE(tiny.loop.latest_prefixes(5).empty());
   AnswerRequest asked = request(5, 200);
@@ -175,7 +176,7 @@ TEST(EngineLoop, TellsTheBeginningsThatItKnows) {
   EXPECT_TRUE(tiny.loop.latest_prefixes(0).empty());
 }
 
-TEST(EngineLoop, VectorsAreTheSameBesideAnswersAndAlone) {
+TEST(EngineLoop, VectorsAreEqualAloneAndWithAnswers) {
   TinyLoop tiny({}, {.n_batch = 64});
   std::vector<std::vector<int32_t>> texts;
   for (unsigned i = 0; i < 20; ++i) texts.push_back(random_tokens(1 + i * 7, 300, i));
@@ -205,7 +206,7 @@ TEST(EngineLoop, VectorsAreTheSameBesideAnswersAndAlone) {
   EXPECT_EQ(tiny.loop.state().n_running, 0u);
 }
 
-TEST(EngineLoop, EmbeddingIsCancelled) {
+TEST(EngineLoop, EmbeddingCanBeCancelled) {
   std::atomic<bool> waits{true};
   TinyLoop tiny({.before_pass =
                      [&] {
@@ -225,7 +226,7 @@ TEST(EngineLoop, EmbeddingIsCancelled) {
   EXPECT_EQ(tiny.loop.embed({{1, 2, 3}})->n, 1u);
 }
 
-TEST(EngineLoop, AnswersManyThreadsAsItAnswersOne) {
+TEST(EngineLoop, AnswersAreEqualForManyThreads) {
   TinyLoop tiny;
   std::vector<Whole> alone;
   for (unsigned i = 0; i < 12; ++i)
@@ -246,7 +247,7 @@ TEST(EngineLoop, AnswersManyThreadsAsItAnswersOne) {
   EXPECT_EQ(tiny.loop.state().memory.kv_in_use, 0u);
 }
 
-TEST(EngineLoop, CountsEachAnswerFromItsBeginningToItsEnd) {
+TEST(EngineLoop, CountsAnswersFromStartToEnd) {
   std::atomic<bool> holds{true};
   std::atomic<int> n_passes{0};
   TinyLoop tiny({.before_pass =
@@ -256,9 +257,9 @@ TEST(EngineLoop, CountsEachAnswerFromItsBeginningToItsEnd) {
                        holds.wait(true);
                      }},
                 {.max_sequences = 2});
-  std::vector<std::shared_ptr<Answer>> answers;
+  std::vector<std::shared_ptr<RequestStream>> answers;
   for (unsigned i = 0; i < 5; ++i) answers.push_back(tiny.loop.submit(request(i, 10, 30)));
-  n_passes.wait(0);  // the first pass has begun, and does not end
+  n_passes.wait(0);  // the first pass has begun and waits
   LoopState state = tiny.loop.state();
   EXPECT_EQ(state.n_running + state.n_waiting, 5u);
   EXPECT_GE(state.n_running, 1u);
@@ -276,7 +277,7 @@ TEST(EngineLoop, CountsEachAnswerFromItsBeginningToItsEnd) {
   EXPECT_EQ(state.backlog.n_prompt + state.backlog.n_decode, 0u);
 }
 
-TEST(EngineLoop, TellsHowAnAnswerEnded) {
+TEST(EngineLoop, ReportsHowAnAnswerEnded) {
   TinyLoop tiny;
   const auto answer = tiny.loop.submit(request(1, 7));
   read(*answer);
@@ -288,7 +289,7 @@ TEST(EngineLoop, TellsHowAnAnswerEnded) {
   EXPECT_FALSE(answer->next().has_value());  // again
 }
 
-TEST(EngineLoop, GivesEventsAndLogProbabilitiesWithTheirText) {
+TEST(EngineLoop, SendsEventsAndLogProbabilitiesWithTheirText) {
   TinyLoop tiny;
   AnswerRequest wanted = request(1, 300);
   wanted.options.context.sizes = {64, 128};
@@ -298,7 +299,7 @@ TEST(EngineLoop, GivesEventsAndLogProbabilitiesWithTheirText) {
   const auto answer = tiny.loop.submit(wanted);
   size_t n_events = 0;
   size_t n_sampled = 0;
-  while (const std::optional<Piece> piece = answer->next()) {
+  while (const std::optional<Chunk> piece = answer->next()) {
     n_events += piece->events.size();
     n_sampled += piece->sampled.size();
   }
@@ -306,7 +307,7 @@ TEST(EngineLoop, GivesEventsAndLogProbabilitiesWithTheirText) {
   EXPECT_EQ(n_sampled, 300u);
 }
 
-TEST(EngineLoop, APromptThatCannotRunFailsAlone) {
+TEST(EngineLoop, InvalidPromptFailsOnlyItsAnswer) {
   TinyLoop tiny;
   const auto good = tiny.loop.submit(request(1, 30));
   const auto bad = tiny.loop.submit(request(2, 30, 2000));
@@ -315,16 +316,16 @@ TEST(EngineLoop, APromptThatCannotRunFailsAlone) {
   EXPECT_FALSE(tiny.loop.broken());
 }
 
-TEST(EngineLoop, OthersWaitForAPlaceInTheirOrder) {
+TEST(EngineLoop, QueuedRequestsStartInOrder) {
   TinyLoop tiny({}, {.max_sequences = 2});
-  std::vector<std::shared_ptr<Answer>> answers;
+  std::vector<std::shared_ptr<RequestStream>> answers;
   for (unsigned i = 0; i < 6; ++i) answers.push_back(tiny.loop.submit(request(i, 40)));
   for (const auto& answer : answers) EXPECT_EQ(read(*answer).tokens.size(), 40u);
   for (size_t i = 2; i < answers.size(); ++i)
     EXPECT_GT(answers[i]->end().queued, answers[i - 2]->end().queued);
 }
 
-TEST(EngineLoop, CancelsWhatRunsAndWhatWaits) {
+TEST(EngineLoop, CancelsRunningAndQueuedAnswers) {
   TinyLoop tiny({}, {.max_sequences = 1});
   const auto running = tiny.loop.submit(request(1, -1));
   const auto waiting = tiny.loop.submit(request(2, -1));
@@ -341,28 +342,28 @@ TEST(EngineLoop, CancelsWhatRunsAndWhatWaits) {
   EXPECT_EQ(tiny.loop.state().memory.kv_in_use, 0u);
 }
 
-TEST(EngineLoop, ASlowReaderHoldsUpItselfOnly) {
+TEST(EngineLoop, SlowReaderDelaysOnlyItself) {
   TinyLoop tiny({.max_unread = 64});
   AnswerRequest endless = request(1, -1);
   endless.options.context.policy = context::OverflowPolicy::kShift;
   const auto slow = tiny.loop.submit(endless);
   for (unsigned i = 0; i < 8; ++i)
     EXPECT_EQ(read(*tiny.loop.submit(request(i, 100))).tokens.size(), 100u);
-  const std::optional<Piece> unread = slow->next();
+  const std::optional<Chunk> unread = slow->next();
   ASSERT_TRUE(unread.has_value());
   EXPECT_LE(unread->text.size(), 128u);
-  // It goes on where it was.
+  // The slow answer continues where it stopped.
   std::string text = unread->text;
   while (text.size() < 500) text += slow->next()->text;
   slow->cancel();
   read(*slow);
 }
 
-TEST(EngineLoop, AnAnswerThatRepeatsItselfEndsAtTheSameTokenWhateverTheReader) {
+TEST(EngineLoop, RepetitionEndsAnswersAtTheSameTokenForAnyReader) {
   std::atomic<bool> holds{false};
   TinyLoop tiny({.before_pass = [&] { holds.wait(true); }});
   AnswerRequest wanted = request(1, 200);
-  int32_t token = 0;  // of a letter, so that it is text by itself
+  int32_t token = 0;  // a letter, so that the token is valid text by itself
   const auto is_letter = [&](std::string_view piece) {
     return !piece.empty() && std::isalpha(static_cast<unsigned char>(piece.back())) != 0;
   };
@@ -372,7 +373,7 @@ TEST(EngineLoop, AnAnswerThatRepeatsItselfEndsAtTheSameTokenWhateverTheReader) {
   wanted.max_repeats = 30;
   const Whole fast = read(*tiny.loop.submit(wanted));
   EXPECT_EQ(fast.tokens, std::vector<int32_t>(32, token));
-  // This one reads nothing before all is written, so that it gets one piece.
+  // This reader reads only after the answer is complete, so it gets one piece.
   holds = true;
   const auto slow = tiny.loop.submit(wanted);
   holds = false;
@@ -381,7 +382,7 @@ TEST(EngineLoop, AnAnswerThatRepeatsItselfEndsAtTheSameTokenWhateverTheReader) {
     const LoopState state = tiny.loop.state();
     return state.n_running + state.n_waiting == 0;
   }));
-  const std::optional<Piece> piece = slow->next();
+  const std::optional<Chunk> piece = slow->next();
   ASSERT_TRUE(piece.has_value());
   EXPECT_EQ(piece->text, fast.text);
   EXPECT_FALSE(slow->next().has_value());
@@ -390,7 +391,7 @@ TEST(EngineLoop, AnAnswerThatRepeatsItselfEndsAtTheSameTokenWhateverTheReader) {
   EXPECT_EQ(tiny.loop.state().memory.kv_in_use, 0u);
 }
 
-TEST(EngineLoop, SleepsWhenThereIsNothingToDo) {
+TEST(EngineLoop, SleepsWhenIdle) {
   TinyLoop tiny;
   read(*tiny.loop.submit(request(1, 5)));
   const auto used = [] {
@@ -399,7 +400,7 @@ TEST(EngineLoop, SleepsWhenThereIsNothingToDo) {
     return (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000L + usage.ru_utime.tv_usec +
            usage.ru_stime.tv_usec;
   };
-  // Its threads fall asleep before long; how soon depends on what else the machine does.
+  // Idle threads fall asleep soon. The delay depends on the load of the machine.
   long min = 1'000'000;  // microseconds
   for (int i = 0; i < 20 && min >= 20'000; ++i) {
     const long before = used();
@@ -409,8 +410,8 @@ TEST(EngineLoop, SleepsWhenThereIsNothingToDo) {
   EXPECT_LT(min, 20'000);
 }
 
-// Blanks, bytes of characters and stop strings lie across tokens and pieces in any way.
-TEST(EngineLoop, GivesTheTextOfItsTokensWhateverTheReader) {
+// Spaces, bytes of characters and stop strings may span tokens and pieces in any way.
+TEST(EngineLoop, StreamsTheTextOfItsTokensToAnyReader) {
   TinyLoop tiny({.max_unread = 100}, {.max_sequences = 4});
   const auto sampled = [](unsigned seed) {
     AnswerRequest wanted = request(seed, 200);
@@ -434,13 +435,14 @@ TEST(EngineLoop, GivesTheTextOfItsTokensWhateverTheReader) {
         const Whole all = read(*tiny.loop.submit(sampled(seed)));
         EXPECT_EQ(all.tokens.size(), 200u);
         EXPECT_EQ(all.text, decoded(all.tokens));
-        // The same with a stop string, which is anywhere in the text, and a reader that pauses.
+        // Repeats the request with a stop string from anywhere in the text, and a reader that
+        // pauses.
         AnswerRequest wanted = sampled(seed);
         const size_t from = random() % all.text.size();
         wanted.stop = {all.text.substr(from, 1 + random() % 12), "not in any text"};
         const auto answer = tiny.loop.submit(wanted);
         std::string text;
-        while (const std::optional<Piece> piece = answer->next()) {
+        while (const std::optional<Chunk> piece = answer->next()) {
           text += piece->text;
           if (random() % 8 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
         }
@@ -453,8 +455,8 @@ TEST(EngineLoop, GivesTheTextOfItsTokensWhateverTheReader) {
   for (std::thread& thread : threads) thread.join();
 }
 
-TEST(EngineLoop, EndsWithAnswersOnTheirWay) {
-  std::vector<std::shared_ptr<Answer>> answers;
+TEST(EngineLoop, CanBeDestroyedWithAnswersInFlight) {
+  std::vector<std::shared_ptr<RequestStream>> answers;
   {
     TinyLoop tiny({}, {.max_sequences = 2});
     for (unsigned i = 0; i < 4; ++i) answers.push_back(tiny.loop.submit(request(i, -1)));
@@ -480,7 +482,7 @@ TEST(EngineLoop, RandomReadersAndCancellationsLoseNothing) {
         const auto answer = tiny.loop.submit(request(which, 60));
         const size_t timeout = random() % 3 == 0 ? random() % 40 : SIZE_MAX;
         Whole whole;
-        for (size_t n = 0; const std::optional<Piece> piece = answer->next(); ++n) {
+        for (size_t n = 0; const std::optional<Chunk> piece = answer->next(); ++n) {
           whole.text += piece->text;
           if (n == timeout) answer->cancel();
           if (random() % 50 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(2));

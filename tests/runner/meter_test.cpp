@@ -9,11 +9,11 @@ using std::chrono::milliseconds;
 
 const Meter::Clock::time_point kStart{std::chrono::hours(1)};
 
-TEST(Meter, CountsTheTimeOfPasses) {
+TEST(Meter, MeasuresTheTimeOfPasses) {
   Meter meter(kStart);
   EXPECT_EQ(meter.rates(kStart).busy, 0.0);
   meter.begin_pass(kStart + milliseconds(500));
-  meter.end_pass(kStart + milliseconds(1500), 100, 0);  // across a second's end
+  meter.end_pass(kStart + milliseconds(1500), 100, 0);  // crosses a second boundary
   meter.begin_pass(kStart + milliseconds(1500));
   meter.end_pass(kStart + milliseconds(2000), 0, 5);
   const LoopRates rates = meter.rates(kStart + milliseconds(3000));
@@ -22,7 +22,7 @@ TEST(Meter, CountsTheTimeOfPasses) {
   EXPECT_NEAR(rates.decoded_tokens, 10.0, 1e-9);
 }
 
-TEST(Meter, ForgetsWhatIsLongPast) {
+TEST(Meter, ForgetsOldPasses) {
   Meter meter(kStart);
   meter.begin_pass(kStart);
   meter.end_pass(kStart + milliseconds(1000), 100, 3);
@@ -33,7 +33,7 @@ TEST(Meter, ForgetsWhatIsLongPast) {
   EXPECT_EQ(rates.decoded_tokens, 0.0);
 }
 
-TEST(Meter, APassThatGoesOnIsBusy) {
+TEST(Meter, RunningPassCountsAsBusy) {
   Meter meter(kStart);
   meter.begin_pass(kStart + milliseconds(5000));
   EXPECT_NEAR(meter.rates(kStart + milliseconds(10000)).busy, 5.0 / 9.0, 1e-9);

@@ -1,4 +1,4 @@
-// The pieces in which an answer is given to its reader.
+// Tests the pieces that an answer is sent in.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -15,13 +15,13 @@
 namespace billow::runner {
 namespace {
 
-TEST(Pieces, TellsHowAPromptIsRead) {
+TEST(Pieces, ReportsPromptProgress) {
   TinyLoop tiny({}, {.n_batch = 64, .max_cached = 1 << 24});
   for (const size_t known : {0u, 128u}) {
     const auto answer = tiny.loop.submit(request(1, 3, 150));
     std::vector<size_t> done;
     bool written = false;
-    while (const std::optional<Piece> piece = answer->next()) {
+    while (const std::optional<Chunk> piece = answer->next()) {
       for (const Prefill& part : piece->prefill) {
         done.push_back(part.n_done);
         EXPECT_GT(part.time.count(), 0);
@@ -34,7 +34,7 @@ TEST(Pieces, TellsHowAPromptIsRead) {
   }
 }
 
-TEST(Pieces, GivesThePartsOfAPromptAtOnce) {
+TEST(Pieces, ReportsPromptChunksImmediately) {
   std::atomic<int> n_left{1};  // passes, before the loop waits
   TinyLoop tiny({.before_pass =
                      [&] {
@@ -44,14 +44,14 @@ TEST(Pieces, GivesThePartsOfAPromptAtOnce) {
                      }},
                 {.n_batch = 64});
   const auto answer = tiny.loop.submit(request(1, 3, 100));
-  const std::optional<Piece> first = answer->next();  // while the next pass waits
+  const std::optional<Chunk> first = answer->next();  // while the next pass waits
   ASSERT_TRUE(first && first->prefill.size() == 1);
   EXPECT_EQ(first->prefill[0].n_done, 64u);
   n_left.store(1000);
   read(*answer);
 }
 
-TEST(Pieces, PutsTheTextOfAWholeAnswerTogether) {
+TEST(Pieces, MergesTheTextOfAWholeAnswer) {
   TinyLoop roomy;
   TinyLoop tight({.max_unread = 64});
   const Whole expected = read(*roomy.loop.submit(request(1, 200)));
@@ -62,15 +62,15 @@ TEST(Pieces, PutsTheTextOfAWholeAnswerTogether) {
     const Whole whole = read(*answer);
     EXPECT_EQ(whole.text, expected.text);
     EXPECT_EQ(whole.tokens, expected.tokens);
-    if (tiny == &roomy)  // one comes with the end of the prompt
+    if (tiny == &roomy)  // one piece comes with the end of the prompt
       EXPECT_LE(whole.n_texts, 2u);
     else
       EXPECT_GT(whole.n_texts, 2u);
   }
 }
 
-// What a runner sends the last piece and the end by, as one message.
-TEST(Pieces, AnAnswerIsOverBehindItsLastPiece) {
+// A runner uses is_over() to send the last piece and the end as one message.
+TEST(Pieces, AnswerIsOverAfterItsLastPiece) {
   TinyLoop tiny;
   const Whole expected = read(*tiny.loop.submit(request(1, 200)));
   for (const bool whole : {false, true}) {
@@ -79,7 +79,7 @@ TEST(Pieces, AnAnswerIsOverBehindItsLastPiece) {
     const auto answer = tiny.loop.submit(std::move(wanted));
     EXPECT_FALSE(answer->is_over());
     std::string text;
-    while (const std::optional<Piece> piece = answer->next()) {
+    while (const std::optional<Chunk> piece = answer->next()) {
       text += piece->text;
       if (!answer->is_over()) continue;
       EXPECT_EQ(text, expected.text);
@@ -92,10 +92,10 @@ TEST(Pieces, AnAnswerIsOverBehindItsLastPiece) {
   }
   const auto refused = tiny.loop.submit(request(1, 5, 5000));  // longer than the model's context
   EXPECT_THROW(refused->next(), Error);
-  EXPECT_FALSE(refused->is_over()) << "it has no end to send";
+  EXPECT_FALSE(refused->is_over()) << "a refused answer has no end to send";
 }
 
-TEST(Pieces, GivesTokensThatComeWithinTheStreamIntervalTogether) {
+TEST(Pieces, MergesTokensWithinTheStreamInterval) {
   TinyLoop each;
   TinyLoop paced({.stream_interval = std::chrono::hours(1)});
   TinyLoop tight({.max_unread = 64, .stream_interval = std::chrono::hours(1)});
@@ -106,13 +106,13 @@ TEST(Pieces, GivesTokensThatComeWithinTheStreamIntervalTogether) {
     EXPECT_EQ(whole.text, expected.text);
     EXPECT_EQ(whole.tokens, expected.tokens);
     if (tiny == &paced)
-      EXPECT_EQ(whole.n_texts, 2u) << "the first token at once, the others with the end";
+      EXPECT_EQ(whole.n_texts, 2u) << "the first token immediately, the others with the end";
     else
-      EXPECT_GT(whole.n_texts, 2u) << "a reader is not left to wait while the loop waits for it";
+      EXPECT_GT(whole.n_texts, 2u) << "the loop and a slow reader must not wait for each other";
   }
 }
 
-TEST(Pieces, GivesTextWhenTheStreamIntervalHasPassed) {
+TEST(Pieces, SendsTextAfterTheStreamInterval) {
   std::atomic<int> n_left{1};  // passes, before the loop waits
   const auto wait_for_turn = [&] {
     while (n_left.load() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -121,8 +121,8 @@ TEST(Pieces, GivesTextWhenTheStreamIntervalHasPassed) {
   TinyLoop tiny({.stream_interval = std::chrono::milliseconds(20), .before_pass = wait_for_turn});
   const auto answer = tiny.loop.submit(request(1, 200));
   Whole whole;
-  for (int i = 0; i < 2; ++i) {  // each time the loop waits behind the passes that it may make
-    const std::optional<Piece> piece = answer->next();
+  for (int i = 0; i < 2; ++i) {  // the loop waits after each permitted pass
+    const std::optional<Chunk> piece = answer->next();
     ASSERT_TRUE(piece);
     whole.text += piece->text;
     n_left.store(20);

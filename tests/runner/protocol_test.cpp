@@ -31,7 +31,7 @@ std::string refusal(const std::string& body) {
   return "";
 }
 
-TEST(Protocol, ReadsImagesBehindTokenIds) {
+TEST(Protocol, ParsesImagesAfterTokenIds) {
   const std::string head =
       R"({"n_prompt":2,"prompt_text":"ab","images":[{"at":1,"text_at":1,"n_rows":9,"n_bytes":3},)"
       R"({"at":2,"text_at":2,"n_bytes":1}]})";
@@ -58,7 +58,7 @@ TEST(Protocol, ReadsImagesBehindTokenIds) {
       "");
 }
 
-TEST(Protocol, ReadsACompletionWithAllItHas) {
+TEST(Protocol, ParsesCompletionWithAllFields) {
   const AnswerRequest request = parse_completion(body_of(
       R"({"n_prompt":3,"options":{"temperature":0.5,"top_k":7,"seed":9,"repeat_last_n":-1,)"
       R"("logit_bias":[[5,1.5],[6,null]]},"stop":["a","b"],"num_predict":12,"ignore_eos":true,)"
@@ -96,7 +96,7 @@ TEST(Protocol, ReadsACompletionWithAllItHas) {
                                     .may_not_start = true}));
 }
 
-TEST(Protocol, WhatIsAbsentIsAsTheEngineHasIt) {
+TEST(Protocol, AbsentFieldsHaveTheEnginesDefaults) {
   const AnswerRequest request = parse_completion(body_of("{}"));
   const engine::SequenceOptions usual;
   EXPECT_EQ(request.options.max_new_tokens, usual.max_new_tokens);
@@ -107,7 +107,7 @@ TEST(Protocol, WhatIsAbsentIsAsTheEngineHasIt) {
   EXPECT_FALSE(request.constraint);
 }
 
-TEST(Protocol, NamesWhatIsWrong) {
+TEST(Protocol, ErrorsNameTheWrongField) {
   struct Case {
     const char* head;
     const char* named;
@@ -152,7 +152,7 @@ TEST(Protocol, NamesWhatIsWrong) {
   EXPECT_NE(refusal("{}").find("line"), std::string::npos);
 }
 
-TEST(Protocol, ReadsTextsForVectors) {
+TEST(Protocol, ParsesEmbedRequests) {
   const engine::EmbedRequest plain = parse_embed(body_of(R"({"n":[2,0,1]})", {1, 70000, 3}));
   ASSERT_EQ(plain.texts.size(), 3u);
   EXPECT_EQ(plain.texts[0].tokens, (std::vector<int32_t>{1, 70000}));
@@ -179,7 +179,7 @@ TEST(Protocol, ReadsTextsForVectors) {
   }
 }
 
-TEST(Protocol, VectorsOfSeveralSizesAndErrorsAreTold) {
+TEST(Protocol, EncodesVectorSizesAndErrors) {
   const engine::EmbedAnswers answers = {
       .texts = {{.values = {1, 2}}, {.values = {}, .error = "too long", .status = 400}},
       .time = std::chrono::nanoseconds(9)};
@@ -194,7 +194,7 @@ TEST(Protocol, VectorsOfSeveralSizesAndErrorsAreTold) {
             Json::parse(R"({"n_vectors":2,"size":1,"duration":0})"));
 }
 
-TEST(Protocol, VectorsFollowALine) {
+TEST(Protocol, EncodesVectorsAfterAHeadLine) {
   const Vectors vectors{
       .n = 2, .size = 3, .values = {1, 2, 3, 4, 5, 6.5f}, .time = std::chrono::nanoseconds(9)};
   const std::string answer = embed_answer(vectors);
@@ -207,7 +207,7 @@ TEST(Protocol, VectorsFollowALine) {
   EXPECT_EQ(last, 6.5f);
 }
 
-TEST(Protocol, AnyBytesAreReadOrRefused) {
+TEST(Protocol, RandomBytesAreParsedOrRefused) {
   std::mt19937 random(3);
   const std::string good =
       body_of(R"({"n_prompt":2,"options":{"temperature":0.5},"stop":["a"],"sizes":[64]})", {1, 2});
@@ -222,9 +222,9 @@ TEST(Protocol, AnyBytesAreReadOrRefused) {
   }
 }
 
-TEST(Protocol, AnswersAreLinesOfJson) {
+TEST(Protocol, EncodesAnswersAsJsonLines) {
   engine::TinyEngine tiny({});
-  Piece piece;
+  Chunk piece;
   piece.text = "a\"\n\u00e9";
   piece.sampled.push_back({5, -0.5f, {{5, -0.5f}, {6, -1.5f}}});
   engine::SequenceEvent event;
@@ -241,7 +241,7 @@ TEST(Protocol, AnswersAreLinesOfJson) {
   EXPECT_TRUE(json["events"][0]["text"].get<std::string>().starts_with("[transition] ctx512"));
   EXPECT_EQ(json["prefill"], Json::parse(R"([{"n":512,"duration":77}])"));
   for (const char* text : {"plain", "", "a\"\n\u00e9", "\\", "\x7f"}) {
-    Piece alone;
+    Chunk alone;
     alone.text = text;
     const std::string string = piece_line(alone, tiny.engine.tokenizer());
     EXPECT_EQ(string.find('\n'), string.size() - 1);
@@ -258,7 +258,7 @@ TEST(Protocol, AnswersAreLinesOfJson) {
   Json last = Json::parse(end_line(end));
   EXPECT_EQ(last["done"], true);
   EXPECT_EQ(last["done_reason"], "length");
-  EXPECT_EQ(last["eval_count"], 4u) << "the end token counts";
+  EXPECT_EQ(last["eval_count"], 4u) << "the count includes the end token";
   EXPECT_FALSE(last.contains("error") || last.contains("stop_string"));
   end.stop_string = "END";
   EXPECT_EQ(Json::parse(end_line(end))["stop_string"], "END");

@@ -1,4 +1,4 @@
-// A runner of a model that only embeds, as its server sees it: over a socket, with a fake model.
+// Tests a runner of an embedding model over its socket, as the server uses it. The model is a fake.
 #include "runner/served_embedder.h"
 
 #include <gtest/gtest.h>
@@ -80,7 +80,7 @@ class EmbedderService : public testing::Test {
   std::unique_ptr<http::Server> server_;
 };
 
-TEST_F(EmbedderService, SV_2_AnswersVectorsAndErrorsOfOneRequest) {
+TEST_F(EmbedderService, SV_2_ReturnsVectorsAndErrorsOfOneRequest) {
   start();
   const http::Response response =
       post("/embed", body_of(R"({"n":[2,0,1],"client":"a"})", {1, 2, 5}));
@@ -97,17 +97,17 @@ TEST_F(EmbedderService, SV_2_AnswersVectorsAndErrorsOfOneRequest) {
   EXPECT_EQ(sum, 3.0f);
 }
 
-TEST_F(EmbedderService, TellsItsStateAndFigures) {
+TEST_F(EmbedderService, ReportsStateAndFigures) {
   start();
   post("/embed", body_of(R"({"n":[2]})", {1, 2}));
-  Json told = health();
-  EXPECT_EQ(told["status"], "ready");
-  EXPECT_EQ(told["embed_pending_tokens"], 0);
-  EXPECT_EQ(told["running"], 0);
-  EXPECT_EQ(told["max_context"], 8192);
-  EXPECT_FALSE(told.contains("degraded"));
-  EXPECT_GT(told["prompt_tokens_per_second"].get<double>(), 0.0);
-  const std::vector<Figure> figures = parse_figures(told["figures"]);
+  Json state = health();
+  EXPECT_EQ(state["status"], "ready");
+  EXPECT_EQ(state["embed_pending_tokens"], 0);
+  EXPECT_EQ(state["running"], 0);
+  EXPECT_EQ(state["max_context"], 8192);
+  EXPECT_FALSE(state.contains("degraded"));
+  EXPECT_GT(state["prompt_tokens_per_second"].get<double>(), 0.0);
+  const std::vector<Figure> figures = parse_figures(state["figures"]);
   const auto created = std::ranges::find_if(figures, [](const Figure& figure) {
     return figure.name == "billow_embed_batches_created_total";
   });
@@ -119,8 +119,8 @@ TEST_F(EmbedderService, TellsItsStateAndFigures) {
   EXPECT_EQ(health()["budget_version"], 3);
 }
 
-// Two passes at once share the cores of one, and end no sooner than one behind the other.
-TEST_F(EmbedderService, CC_13_OnePassRunsAtATimeUnlessToldOtherwiseAndThatIsTold) {
+// Two parallel passes share the cores, so they are no faster than one after the other.
+TEST_F(EmbedderService, CC_13_RunsOnePassAtATimeByDefaultAndReportsIt) {
   const auto max = [&] {
     for (const Figure& figure : parse_figures(health()["figures"]))
       if (figure.name == "billow_embed_batches_max") return figure.value;
@@ -143,7 +143,7 @@ TEST_F(EmbedderService, CC_13_OnePassRunsAtATimeUnlessToldOtherwiseAndThatIsTold
   EXPECT_EQ(max(), 2.0);
 }
 
-TEST_F(EmbedderService, FI_7_IsDegradedAfterThreeFailedPassesAndGoesOn) {
+TEST_F(EmbedderService, FI_7_IsDegradedAfterThreeFailedPassesAndContinues) {
   start();
   world_->before_pass = [] { throw std::runtime_error("broken"); };
   for (int i = 0; i < 3; ++i) EXPECT_EQ(post("/embed", body_of(R"({"n":[1]})", {1})).status, 200);
@@ -152,7 +152,7 @@ TEST_F(EmbedderService, FI_7_IsDegradedAfterThreeFailedPassesAndGoesOn) {
   EXPECT_EQ(service_->failure(), "");
 }
 
-TEST_F(EmbedderService, SV_4_IsBusyWithATimeToTryAgain) {
+TEST_F(EmbedderService, SV_4_RefusesWithRetryAfterWhenTheQueueIsFull) {
   start({.max_waiting = 1});
   world_->open(false);
   std::thread running([&] { post("/embed", body_of(R"({"n":[1]})", {1})); });
@@ -168,7 +168,7 @@ TEST_F(EmbedderService, SV_4_IsBusyWithATimeToTryAgain) {
   waiting.join();
 }
 
-TEST_F(EmbedderService, DoesNotWriteButKnowsItsTokens) {
+TEST_F(EmbedderService, RefusesCompletionsButTokenizes) {
   start();
   const http::Response refused = post("/completion", body_of(R"({"n_prompt":1})", {1}));
   EXPECT_EQ(refused.status, 501);
@@ -180,11 +180,11 @@ TEST_F(EmbedderService, DoesNotWriteButKnowsItsTokens) {
   EXPECT_EQ(post("/embed", "x").status, 400);
 }
 
-TEST_F(EmbedderService, SizesThatMakeNoSenseFailTheLoad) {
+TEST_F(EmbedderService, InvalidSizesFailTheLoad) {
   EXPECT_THROW(start({.sizes = {.n_batch = 512, .n_ubatch = 2048}}), Error);
 }
 
-TEST_F(EmbedderService, AWriterRefusesPairsAndOtherPooling) {
+TEST_F(EmbedderService, TextModelRefusesPairsAndOtherPooling) {
   Service writer(own_model(folder_ + "/m.gguf", {}, {}, {.is_embedding = nullptr}));
   http::ServerOptions listen;
   listen.socket_path = folder_ + "/s";

@@ -1,4 +1,4 @@
-// A loop on a generated model, for tests.
+// An engine loop on a generated model, for tests.
 #pragma once
 
 #include <cstddef>
@@ -31,12 +31,12 @@ inline AnswerRequest request(unsigned seed, int64_t n_tokens, size_t n_prompt = 
 struct Whole {
   std::string text;
   std::vector<int32_t> tokens;
-  size_t n_texts = 0;  // pieces with text
+  size_t n_texts = 0;  // number of pieces with text
 };
 
-inline Whole read(Answer& answer) {
+inline Whole read(RequestStream& answer) {
   Whole whole;
-  while (const std::optional<Piece> piece = answer.next()) {
+  while (const std::optional<Chunk> piece = answer.next()) {
     whole.text += piece->text;
     whole.n_texts += piece->text.empty() ? 0 : 1;
   }

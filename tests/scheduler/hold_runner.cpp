@@ -1,5 +1,5 @@
-// hold_runner PROGRAM MODEL FOLDER: starts a runner, says its process id on standard output when it
-// is ready, and waits to be killed: the parent in a test of what becomes of its children.
+// hold_runner PROGRAM MODEL FOLDER: starts a runner, prints the runner's process id on standard
+// output when the runner is ready, and waits to be killed. A test checks that the runner then ends.
 #include <unistd.h>
 
 #include <chrono>

@@ -1,5 +1,5 @@
-// Memory between the real scheduler and real runners: what one grants is what the other reckons
-// with, and an answer that needs more gets what is free before it does without.
+// Tests memory with the real scheduler and real runners. A runner uses exactly the memory that the
+// scheduler grants. An answer that needs more gets free memory before it is compacted.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 constexpr size_t kParallel = 2;
 const std::vector<std::string> kArguments = {"--threads", "1"};
 
-// A folder with two generated models, and the program.
+// A folder with two generated models, and the options of the program.
 class Models {
  public:
   Models() {
@@ -73,7 +73,8 @@ Options options_of(uint64_t budget_bytes) {
   return options;
 }
 
-// Writes n tokens behind a short prompt, on rungs of 64, 512 and 2048 tokens.
+// The result of write(), which writes n tokens after a short prompt, on rungs of 64, 512 and 2048
+// tokens.
 struct Answer {
   size_t n_tokens = 0;
   size_t n_compactions = 0;
@@ -106,7 +107,7 @@ Answer write(Lease& lease, int64_t n) {
   return answer;
 }
 
-// The whole answer was written, in a context that grew as far as it can.
+// Expects a complete answer in a context that grew to its max.
 void expect_full_growth(const Answer& answer) {
   EXPECT_EQ(answer.error, "");
   EXPECT_EQ(answer.n_tokens, 900u);
@@ -114,17 +115,17 @@ void expect_full_growth(const Answer& answer) {
   EXPECT_EQ(answer.largest_rung, 2048u);
 }
 
-TEST(SchedulerMemory, AnAnswerGrowsIntoWhatIsFreeHoweverItsModelWasLoaded) {
+TEST(SchedulerMemory, AnswerGrowsIntoFreeMemoryAfterLoadWithoutPrompt) {
   const Models models;
   RunnerProcesses processes(models.program());
   Scheduler scheduler(options_of(uint64_t{1} << 30), processes.starter());
-  // Loaded without a prompt: its first grant has no room for any.
+  // The load has no prompt, so the first grant has no room for one.
   scheduler.acquire(models.job("a", 0), {});
   const std::unique_ptr<Lease> lease = scheduler.acquire(models.job("a", 64), {});
   expect_full_growth(write(*lease, 900));
 }
 
-TEST(SchedulerMemory, AnAnswerGrowsIntoTheMemoryOfAnIdleModel) {
+TEST(SchedulerMemory, AnswerGrowsIntoMemoryOfIdleModel) {
   const Models models;
   RunnerProcesses processes(models.program());
   const uint64_t budget = alone(models.job("a", 2048).cost) + (uint64_t{1} << 20);
@@ -134,7 +135,7 @@ TEST(SchedulerMemory, AnAnswerGrowsIntoTheMemoryOfAnIdleModel) {
   expect_full_growth(write(*lease, 900));
 }
 
-TEST(SchedulerMemory, AnAnswerThatNoBudgetHasRoomForIsCompacted) {
+TEST(SchedulerMemory, AnswerAboveTheBudgetIsCompacted) {
   const Models models;
   RunnerProcesses processes(models.program());
   const uint64_t budget = alone(models.job("a", 512).cost);
@@ -145,7 +146,7 @@ TEST(SchedulerMemory, AnAnswerThatNoBudgetHasRoomForIsCompacted) {
   EXPECT_EQ(answer.n_tokens, 900u);
   EXPECT_GT(answer.n_compactions, 0u);
   EXPECT_EQ(answer.largest_rung, 512u);
-  // What no budget has room for is refused at once, with both numbers.
+  // A context above the budget is refused immediately, with both numbers.
   const Outcome refused = ask(scheduler, models.job("a", 2048));
   EXPECT_TRUE(refused.end.starts_with("500 model requires more system memory")) << refused.end;
 }

@@ -1,4 +1,4 @@
-// The real program as runner: what it answers, how it dies, and that nothing of it is left.
+// Tests the real program as a runner: its answers, its end, and that nothing of it is left.
 #include "scheduler/runner_process.h"
 
 #include <fcntl.h>
@@ -60,7 +60,7 @@ struct Programs {
     EXPECT_TRUE(comes_true([&] { return runner->health().status == RunnerStatus::kReady; }));
     return runner;
   }
-  size_t n_left() const {  // beside the model
+  size_t n_left() const {  // in addition to the model
     size_t n = 0;
     for (const auto& entry : fs::recursive_directory_iterator(folder.path))
       n += entry.path() != folder.model && entry.path().filename() != "lock" ? 1 : 0;
@@ -99,7 +99,7 @@ Completion of_tokens(int64_t n) {
   return request;
 }
 
-// As /proc tells it: 'T' is stopped, 'Z' has ended; 0 where there is no such process.
+// Returns the process state from /proc: 'T' is stopped, 'Z' has ended, 0 means no such process.
 char state_of(pid_t pid) {
   std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
   std::string text;
@@ -109,7 +109,7 @@ char state_of(pid_t pid) {
 
 bool is_alive(pid_t pid) { return state_of(pid) != 0 && state_of(pid) != 'Z'; }
 
-// kill() returns before all threads of the process stand still.
+// Stops a process. kill() returns before all threads have stopped, so this function waits.
 bool stops(pid_t pid) {
   if (::kill(pid, SIGSTOP) != 0) return false;
   return comes_true([pid] {
@@ -135,9 +135,6 @@ TEST(RunnerProcess, Answers) {
   Programs programs;
   const std::unique_ptr<Runner> runner = programs.start();
   EXPECT_GT(runner->health().max_context, 0u);
-  const std::vector<int32_t> tokens = runner->tokenize("hello there");
-  EXPECT_FALSE(tokens.empty());
-  EXPECT_NE(runner->detokenize(tokens).find("hello there"), std::string::npos);
   std::string first;
   std::string second;
   const auto into = [](std::string& text) {
@@ -169,7 +166,7 @@ TEST(RunnerProcess, Answers) {
   EXPECT_THROW(runner->health(), RunnerGone);
 }
 
-TEST(RunnerProcess, IsGoneWhereItIsKilledInTheMiddle) {
+TEST(RunnerProcess, ThrowsRunnerGoneIfKilledDuringAnAnswer) {
   Programs programs;
   const std::unique_ptr<Runner> runner = programs.start();
   const auto kills = [&](const CompletionPiece&) {
@@ -181,7 +178,7 @@ TEST(RunnerProcess, IsGoneWhereItIsKilledInTheMiddle) {
   EXPECT_EQ(runner->end_of_process(), "signal 9 (Killed)");
 }
 
-TEST(RunnerProcess, StopsWritingWhereTheCallerStops) {
+TEST(RunnerProcess, StopsWritingWhenTheCallerStops) {
   Programs programs;
   const std::unique_ptr<Runner> runner = programs.start();
   std::stop_source source;
@@ -217,7 +214,7 @@ TEST(RunnerProcess, EndsWithItsParent) {
   ::kill(parent, SIGKILL);
   ::waitpid(parent, nullptr, 0);
   EXPECT_TRUE(comes_true([&] { return !is_alive(child); }));
-  // Its folder is left behind, and removed by the next server.
+  // The killed parent leaves its folder. The next server removes it.
   const auto n_folders = [&] {
     return std::distance(fs::directory_iterator(folder.path), fs::directory_iterator{}) - 1;
   };
@@ -228,7 +225,7 @@ TEST(RunnerProcess, EndsWithItsParent) {
   EXPECT_EQ(n_folders(), 0);
 }
 
-TEST(SchedulerProcess, FailsARequestThatHadTextAndLoadsAgain) {
+TEST(SchedulerProcess, FailsRequestThatHadTextAndReloads) {
   Programs programs;
   Scheduler scheduler(big_options(), programs.processes.starter());
   const std::unique_ptr<Lease> lease = scheduler.acquire(tiny_job(programs), {});
@@ -248,7 +245,7 @@ TEST(SchedulerProcess, FailsARequestThatHadTextAndLoadsAgain) {
             5u);
 }
 
-TEST(SchedulerProcess, BeginsAgainWhereThereWasNoTextYet) {
+TEST(SchedulerProcess, RetriesRequestThatHadNoText) {
   Programs programs;
   Scheduler scheduler(big_options(), programs.processes.starter());
   std::vector<JobStage> stages;
@@ -256,7 +253,8 @@ TEST(SchedulerProcess, BeginsAgainWhereThereWasNoTextYet) {
       scheduler.acquire(tiny_job(programs), {}, [&](JobStage stage) { stages.push_back(stage); });
   const pid_t pid = scheduler.state().models.at(0).pid;
   ASSERT_TRUE(stops(pid));
-  // Most likely while the request waits for its first text; before that, the outcome is the same.
+  // The kill probably happens while the request waits for its first text. An earlier kill has the
+  // same outcome.
   std::thread killer([&] {
     std::this_thread::sleep_for(milliseconds(100));
     ::kill(pid, SIGKILL);
@@ -269,14 +267,14 @@ TEST(SchedulerProcess, BeginsAgainWhereThereWasNoTextYet) {
   EXPECT_NE(scheduler.state().models.at(0).pid, pid);
 }
 
-TEST(SchedulerProcess, APromptThatEndsItsRunnerCutsOffTheStreamsOfOthersOnce) {
+TEST(SchedulerProcess, PromptThatKillsItsRunnerCutsOtherStreamsOnlyOnce) {
   Programs programs;
   Options options = big_options();
   options.n_parallel = 4;
   Scheduler scheduler(options, programs.processes.starter());
   std::atomic<bool> is_over{false};
   std::atomic<int> n_cut{0};
-  std::array<std::atomic<int>, 2> n_streams{};  // that have begun, of each client
+  std::array<std::atomic<int>, 2> n_streams{};  // started streams of each client
   std::vector<std::thread> clients;
   for (std::atomic<int>& n_begun : n_streams) {
     clients.emplace_back([&] {
@@ -299,8 +297,8 @@ TEST(SchedulerProcess, APromptThatEndsItsRunnerCutsOffTheStreamsOfOthersOnce) {
     return comes_true([&] { return n_streams[0] == n && n_streams[1] == n; });
   };
   EXPECT_TRUE(all_stream(1));
-  // The marked prompt: its runner dies as soon as it has read it. The answer has no end, so that it
-  // cannot be there before the signal; each runner gets one signal.
+  // The runner of the marked prompt dies as soon as it has read the prompt. The answer is endless,
+  // so it cannot be complete before the signal. Each runner gets one signal.
   const auto ask_marked = [&] {
     Job job = tiny_job(programs);
     job.digest = 13;
@@ -332,7 +330,7 @@ TEST(SchedulerProcess, APromptThatEndsItsRunnerCutsOffTheStreamsOfOthersOnce) {
   EXPECT_EQ(n_cut, 2);
 }
 
-TEST(SchedulerProcess, SaysWhyAModelCannotBeLoaded) {
+TEST(SchedulerProcess, ReportsWhyAModelCannotBeLoaded) {
   Programs programs;
   std::ofstream(programs.folder.path + "/bad.gguf") << "this is no model";
   Scheduler scheduler(big_options(), programs.processes.starter());
@@ -343,7 +341,7 @@ TEST(SchedulerProcess, SaysWhyAModelCannotBeLoaded) {
   EXPECT_NE(outcome.end.find("bad.gguf"), std::string::npos) << outcome.end;
 }
 
-TEST(SchedulerProcess, LeavesNothingBehindAfterManyLoads) {
+TEST(SchedulerProcess, LeavesNothingAfterManyLoads) {
   Programs programs;
   Job job = tiny_job(programs);
   job.keep_alive = Duration::zero();
@@ -356,7 +354,7 @@ TEST(SchedulerProcess, LeavesNothingBehindAfterManyLoads) {
             lease->complete(of_tokens(2), [](const CompletionPiece&) { return true; }).n_generated,
             2u);
       }
-      // The next one has to load it again.
+      // The next request must load the model again.
       EXPECT_TRUE(comes_true([&] { return scheduler.state().models.empty(); }));
     }
   };

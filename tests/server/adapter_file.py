@@ -1,4 +1,4 @@
-"""Adapters (LoRA) with random values, as GGUF files, for tests. Only what the format of such files needs is here."""
+"""Writes adapters (LoRA) with random values as GGUF files, for tests."""
 
 import json
 import math
@@ -15,7 +15,7 @@ def text(value):
 
 
 def write_gguf(path, metadata, tensors):
-    """metadata: name -> text or float. tensors: name -> (shape with the row length first, list of floats)."""
+    """Writes a GGUF file. metadata: name -> text or float. tensors: name -> (shape with the row length first, list of floats)."""
     out = bytearray(b"GGUF" + struct.pack("<IQQ", 3, len(tensors), len(metadata)))
     for name, value in metadata.items():
         is_text = isinstance(value, str)
@@ -32,7 +32,7 @@ def write_gguf(path, metadata, tensors):
 
 
 def write_adapter(billow, model, path, seed=1, rank=4, size=0.3, alpha=None, architecture=None):
-    """An adapter of all matrices in the layers of the GGUF file `model`."""
+    """Writes an adapter for all matrices in the layers of the GGUF file `model`."""
     described = json.loads(subprocess.run([billow, "inspect", "--json", str(model)], capture_output=True, check=True).stdout)
     metadata = described["metadata"]
     chance = random.Random(seed)

@@ -1,4 +1,4 @@
-"""Adapters in safetensors, as the Python package peft keeps them, and models in safetensors: what create makes of them.
+"""Tests that `create` converts adapters in safetensors, as the Python package peft writes them, and models in safetensors.
 
 adapter_folder_test.py --billow PROGRAM --make-models PROGRAM [unittest arguments]
 """
@@ -26,7 +26,7 @@ RANK = 4
 
 
 def write_safetensors(path, tensors):
-    """tensors: name -> (shape, list of floats)."""
+    """Writes a safetensors file. tensors: name -> (shape, list of floats)."""
     header, data = {}, bytearray()
     for name, (shape, values) in tensors.items():
         begin = len(data)
@@ -57,7 +57,7 @@ class AdapterFolders(unittest.TestCase):
 
     @classmethod
     def write_peft(cls, name, seed, **settings):
-        """A folder as peft writes it, for all matrices of the base's layers."""
+        """Writes a folder like peft, for all matrices of the base's layers."""
         chance = random.Random(seed)
         tensors = {}
         for tensor in cls.described["tensors"]:
@@ -92,27 +92,27 @@ class AdapterFolders(unittest.TestCase):
         return answer["response"], answer["logprobs"]
 
     def converted(self, name, *more):
-        """The GGUF file that `billow convert` makes of a folder by the base's file."""
+        """Converts a folder with `billow convert` and the base's file. Returns the GGUF file."""
         path = self.folder / f"{name}{len(more)}.gguf"
         done = self.billow("convert", str(self.folder / name), str(path), "--base", str(self.base), *more)
         self.assertEqual(done.returncode, 0, done.stderr)
         return path
 
-    def test_a_folder_is_as_the_file_that_convert_makes_of_it(self):
+    def test_folder_equals_file_made_by_convert(self):
         plain = self.ask("base")
         by_file = self.made("by-file", f"FROM base\nADAPTER {self.converted('peft1')}\n")
         self.assertNotEqual(by_file, plain)
         self.assertEqual(self.made("by-folder", f"FROM base\nADAPTER {self.folder}/peft1\n"), by_file)
         self.assertEqual(self.made("relative", "FROM base\nADAPTER ./peft1\n"), by_file)
 
-    def test_several_folders_have_scales_of_their_own(self):
+    def test_each_folder_has_its_own_scale(self):
         files = self.made("two-files", f"FROM base\nADAPTER {self.converted('peft1')}:0.5\nADAPTER {self.converted('peft2')}:-1\n")
         folders = self.made("two-folders", "FROM base\nADAPTER ./peft1:0.5\nADAPTER ./peft2:-1\n")
         self.assertEqual(folders, files)
         mixed = self.made("mixed", f"FROM base\nADAPTER ./peft1:0.5\nADAPTER {self.converted('peft2', '--scale', '-1')}\n")
         self.assertEqual(mixed, files)
 
-    def test_what_cannot_be_converted_is_refused_in_one_line(self):
+    def test_unconvertible_adapters_are_refused_with_one_line(self):
         self.write_peft("dora", 1, use_dora=True)
         done = self.create("wrong", "FROM base\nADAPTER ./dora\n")
         self.assertNotEqual(done.returncode, 0)

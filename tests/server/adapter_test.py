@@ -1,4 +1,4 @@
-"""Models with adapters (LoRA), from the Modelfile to the answer.
+"""Tests models with adapters (LoRA), from the Modelfile to the answer.
 
 adapter_test.py --billow PROGRAM --make-models PROGRAM [unittest arguments]
 """
@@ -62,7 +62,7 @@ class Adapters(unittest.TestCase):
         return self.server.json("POST", "/api/generate", body)
 
     def runners(self):
-        """The processes that serve models."""
+        """Returns the processes that serve models."""
         children = pathlib.Path(f"/proc/{self.server.process.pid}/task")
         pids = {pid for task in children.iterdir() for pid in (task / "children").read_text().split()}
         return [pid for pid in pids if b"runner" in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()]
@@ -76,20 +76,20 @@ class Adapters(unittest.TestCase):
                 self.assertEqual(answer.result()["response"], alone[name], name)
         self.assertEqual(len(self.runners()), 1)
 
-    def test_a_scale_is_that_of_the_file(self):
+    def test_scale_in_modelfile_equals_scale_in_file(self):
         self.assertEqual(self.ask("scaled")["response"], self.ask("half")["response"])
         self.assertNotEqual(self.ask("scaled")["response"], self.ask("with1")["response"])
         shown = self.server.json("POST", "/api/show", {"model": "both"})["modelfile"]
         self.assertEqual(shown.count("\nADAPTER "), 2, shown)
 
-    def test_beginnings_are_known_to_their_adapter_alone(self):
+    def test_adapters_do_not_share_cached_prefixes(self):
         prompt = "9 8 7 " * 60
         for name in ("base", "with1", "with2"):
             self.assertEqual(self.ask(name, prompt).get("prompt_cached_count", 0), 0, name)
         for name in ("with2", "base", "with1"):
             self.assertGreater(self.ask(name, prompt)["prompt_cached_count"], 0, name)
 
-    def test_what_cannot_be_is_refused_in_one_line(self):
+    def test_invalid_adapters_are_refused_with_one_line(self):
         other = write_adapter(options.billow, self.base, self.folder / "other.gguf", architecture="qwen9")
         broken = self.folder / "broken.gguf"
         broken.write_bytes((self.folder / "1.gguf").read_bytes()[:-1000])
@@ -113,7 +113,7 @@ class Adapters(unittest.TestCase):
         done = self.billow("create", "wrong", "-f", str(path))
         self.assertNotEqual(done.returncode, 0)
 
-    def test_an_adapter_of_other_sizes_fails_when_it_is_asked(self):
+    def test_adapter_of_other_sizes_fails_at_first_request(self):
         large = write_adapter(options.billow, self.folder / "large.gguf", self.folder / "of-large.gguf")
         self.create("misfit", f"FROM base\nADAPTER {large}\n")
         status, _, text = self.server.request("POST", "/api/generate", {"model": "misfit", "prompt": "7", "stream": False})
@@ -121,7 +121,7 @@ class Adapters(unittest.TestCase):
         self.assertIn("made for another model", json.loads(text)["error"])
 
     def create_kinds(self, base):
-        """Models of `base` with two adapters and without one; their names."""
+        """Creates models of `base` with two adapters and without one. Returns their names."""
         self.server.add_model(base, self.folder / f"{base}.gguf")
         for seed in (1, 2):
             path = write_adapter(options.billow, self.folder / f"{base}.gguf", self.folder / f"{base}-{seed}.gguf", seed)
@@ -129,7 +129,7 @@ class Adapters(unittest.TestCase):
         return [base, f"{base}-1", f"{base}-2"]
 
     def expect_alone_and_together(self, base, names, ask):
-        """ask(name, i) of each model is the same alone and among others, and other than those of the other models."""
+        """Expects that ask(name, i) gives each model the same answer alone and in parallel, but every model another one."""
         before = set(self.runners())
         alone = {(name, i): ask(name, i) for name in names for i in range(4)}
         for i in range(4):
@@ -137,7 +137,7 @@ class Adapters(unittest.TestCase):
         with concurrent.futures.ThreadPoolExecutor(12) as pool:
             for key, answer in [(key, pool.submit(ask, *key)) for key in list(alone) * 3]:
                 self.assertEqual(answer.result(), alone[key], key)
-        self.assertLessEqual(len(set(self.runners()) - before), 1, "they share a runner")
+        self.assertLessEqual(len(set(self.runners()) - before), 1, "the models share a runner")
 
     def test_vectors_of_several_adapters_share_a_runner(self):
         for base in ("encoder", "vectors"):
@@ -146,7 +146,7 @@ class Adapters(unittest.TestCase):
                 return self.server.json("POST", "/api/embed", {"model": name, "input": texts, "keep_alive": -1})["embeddings"]
             self.expect_alone_and_together(base, self.create_kinds(base), embed)
 
-    def test_vectors_of_a_model_that_writes(self):
+    def test_text_model_makes_vectors_with_adapters(self):
         def embed(name, i):
             return self.server.json("POST", "/api/embed", {"model": name, "input": "3 4 5 " * (1 + i), "keep_alive": -1})["embeddings"]
         self.expect_alone_and_together("base", ["base", "with1", "both"], embed)
@@ -157,7 +157,7 @@ class Adapters(unittest.TestCase):
             return self.server.json("POST", "/rerank", body)
         self.expect_alone_and_together("ranker", self.create_kinds("ranker"), rank)
 
-    def test_commands_take_adapter_files(self):
+    def test_commands_accept_adapter_files(self):
         adapter = f"{self.folder}/1.gguf"
         def logits(*more):
             done = self.billow("logits", "--model", str(self.base), "--tokens", "1,5,9", "--json", *more)

@@ -1,4 +1,4 @@
-"""A BERT encoder in plain NumPy, in float32 from its safetensors: what the vectors of a server are compared with."""
+"""A BERT encoder in plain NumPy, in float32 from its safetensors. Tests compare the server's vectors with it."""
 
 import json
 import math
@@ -21,7 +21,7 @@ def read_safetensors(path):
 
 
 def erf(x):
-    """To 1.5e-7: Abramowitz and Stegun, 7.1.26."""
+    """The error function, exact to 1.5e-7: Abramowitz and Stegun, 7.1.26."""
     size = numpy.abs(x)
     t = 1 / (1 + numpy.float32(0.3275911) * size)
     series = t * (0.254829592 + t * (-0.284496736 + t * (1.421413741 + t * (-1.453152027 + t * numpy.float32(1.061405429)))))
@@ -47,7 +47,7 @@ class BertReference:
         return x @ self.tensors[name + ".weight"].T + self.tensors[name + ".bias"]
 
     def hidden(self, ids, n_first=None):
-        """[tokens][width] of one text, special tokens included; those behind n_first are the second segment of a pair."""
+        """Returns [tokens][width] of one text with special tokens. Tokens from n_first on are the second segment of a pair."""
         embedded = "embeddings."
         x = self.tensors[embedded + "word_embeddings.weight"][ids]
         x = x + self.tensors[embedded + "position_embeddings.weight"][: len(ids)]
@@ -68,11 +68,11 @@ class BertReference:
         return x
 
     def vector(self, ids):
-        """The mean, of length 1."""
+        """Returns the mean of the hidden states, normalized to length 1."""
         mean = self.hidden(ids).astype(numpy.float64).mean(0)
         return mean / numpy.linalg.norm(mean)
 
     def scores(self, ids, n_first):
-        """[labels] of a BertForSequenceClassification."""
+        """Returns [labels] of a BertForSequenceClassification."""
         first = self.hidden(ids, n_first)[0]
         return self.linear(numpy.tanh(self.linear(first, "pooler.dense")), "classifier")

@@ -1,5 +1,5 @@
-"""Rows of the specification of Ollama's API, for compat_test.py: what is asked, and the answer that there has to be. The names begin
-with the section of the specification that they are from.
+"""Rows of the specification of Ollama's API for compat_test.py: requests and expected answers. Each name begins with its section of
+the specification.
 """
 
 import hashlib
@@ -12,7 +12,7 @@ LEVELS = '"high", "medium", "low", "max", true, or false'
 TOOL = {"type": "function", "function": {"name": "add", "description": "Adds.", "parameters": {
     "type": "object", "required": ["a"], "properties": {"a": {"type": "number"}}}}}
 USER = [{"role": "user", "content": "Hi"}]
-COUNTING = {"prompt": "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12,", "raw": True}  # goes on for ever
+COUNTING = {"prompt": "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12,", "raw": True}  # the answer is endless
 EVERYTHING = ("{{ if .IsThinkSet }}{{ if .Think }}+{{ else }}-{{ end }}{{ end }}{{ range .Tools }}{{ . }}{{ end }}"
               "{{ range .Messages }}[{{ .Role }}]{{ if .Thinking }}<think>{{ .Thinking }}</think>{{ end }}{{ .Content }}{{ end }}"
               "{{ if .Suffix }}({{ .Prompt }}|{{ .Suffix }}){{ end }}")
@@ -23,14 +23,14 @@ def wrong_type(kind, struct_name, field, go_type):
 
 
 def error_body(text):
-    """As Go writes JSON: compact, and nothing in it that HTML would read."""
+    """Returns JSON as Go writes it: compact and HTML-escaped."""
     body = json.dumps({"error": text}, ensure_ascii=False, separators=(",", ":"))
     for c in "<>&":
         body = body.replace(c, f"\\u{ord(c):04x}")
     return body.encode()
 
 
-# Method, path, body (bytes as they are) and the error that comes back for them, from a server with the model "small" in its store.
+# Name, method, path, body (bytes are sent unchanged), status and error, for a server with the model "small" in its store.
 NEED_A_BODY = ((POST, "/api/generate"), (POST, "/api/chat"), (POST, "/api/embed"), (POST, "/api/embeddings"), (POST, "/api/show"),
                (POST, "/api/copy"), (DELETE, "/api/delete"), (POST, "/api/create"), (POST, "/api/pull"), (POST, "/api/push"))
 REFUSED = [
@@ -53,7 +53,7 @@ REFUSED = [
           ("suffix", True, "bool", "string"), ("template", [], "array", "string"))),
     ("1.3 wrong JSON type", POST, "/api/chat", {"model": "m", "messages": [{"content": 5}]}, 400,
      wrong_type("number", "ChatRequest", "messages.content", "string")),
-    ("1.3 no object at all", POST, "/api/generate", b"[1]", 400, "json: cannot unmarshal array into Go value of type api.GenerateRequest"),
+    ("1.3 not an object", POST, "/api/generate", b"[1]", 400, "json: cannot unmarshal array into Go value of type api.GenerateRequest"),
     ("1.3 bad base64 in images", POST, "/api/generate", {"model": "m", "prompt": "x", "images": ["YQ=!"]}, 400,
      "illegal base64 data at input byte 3"),
     ("1.3 bad base64 in images", POST, "/api/chat", {"model": "m", "messages": [{"role": "user", "images": ["*"]}]}, 400,
@@ -63,7 +63,7 @@ REFUSED = [
     *(("1.3 chat: no model", POST, "/api/chat", body, 400, "model is required") for body in ({"messages": USER}, {"model": ""}, {"model": None})),
     ("1.3 embed: no model", POST, "/api/embed", {"input": "x"}, 404, "model '' not found"),
     ("1.3 embeddings: no model", POST, "/api/embeddings", {"prompt": "x"}, 400, "model is required"),
-    *(("1.3 a name against the grammar", POST, path, {"model": name, **body}, 400, "invalid model name")
+    *(("1.3 invalid model name", POST, path, {"model": name, **body}, 400, "invalid model name")
       for path, body in (("/api/generate", {"prompt": "x"}), ("/api/chat", {"messages": USER}), ("/api/embed", {"input": "x"}),
                          ("/api/embeddings", {"prompt": "x"}))
       for name in ("a b", "m:", "../m", "-m", " a/b/c/d/e ")),
@@ -82,27 +82,27 @@ REFUSED = [
                                  (POST, "/api/embed", {"input": "x"}), (POST, "/api/show", {}), (DELETE, "/api/delete", {}))),
     *(("1.3 top_logprobs out of range", POST, path, {"model": "m", "top_logprobs": n}, 400, "top_logprobs must be between 0 and 20")
       for path in ("/api/generate", "/api/chat") for n in (-1, 21)),
-    *(("1.3 raw with what it has no place for", POST, "/api/generate", {"model": "m", "prompt": "x", "raw": True, **body}, 400,
+    *(("1.3 raw with unsupported fields", POST, "/api/generate", {"model": "m", "prompt": "x", "raw": True, **body}, 400,
        "raw mode does not support template, system, or context")
       for body in ({"system": "s"}, {"template": "t"}, {"context": [1]})),
     *(("1.3 invalid think string", POST, path, {"model": "m", "prompt": "x", "messages": USER, "think": "very"}, 400,
        f'invalid think value: "very" (must be {LEVELS})') for path in ("/api/generate", "/api/chat")),
     *(("1.3 think of another type", POST, path, {"model": "m", "prompt": "x", "messages": USER, "think": think}, 400,
        f"think must be a boolean or string ({LEVELS})") for path in ("/api/generate", "/api/chat") for think in (1, [], {})),
-    *(("1.3 keep_alive of a wrong type, told before the model is looked for", POST, path,
+    *(("1.3 keep_alive of a wrong type, checked before the model", POST, path,
        {"model": "none", "prompt": "x", "messages": USER, "input": "x", "keep_alive": keep_alive}, 400, text)
       for path in ("/api/generate", "/api/chat", "/api/embed", "/api/embeddings")
       for keep_alive, text in ((True, "Unsupported type: 'bool'"), ([], "Unsupported type: '[]interface {}'"),
                                ({}, "Unsupported type: 'map[string]interface {}'"))),
-    *(("1.3 keep_alive that is no duration", POST, path,
+    *(("1.3 keep_alive is not a duration", POST, path,
        {"model": "none", "prompt": "x", "messages": USER, "input": "x", "keep_alive": keep_alive}, 400, text)
       for path in ("/api/generate", "/api/chat", "/api/embed", "/api/embeddings")
       for keep_alive, text in (("abc", 'time: invalid duration "abc"'), ("10", 'time: missing unit in duration "10"'),
                                ("5x", 'time: unknown unit "x" in duration "5x"'), ("", 'time: invalid duration ""'))),
-    *(("1.3 a model of the cloud", POST, path, {"model": name, "prompt": "x", "messages": USER, "input": "x"}, 403,
+    *(("1.3 cloud model", POST, path, {"model": name, "prompt": "x", "messages": USER, "input": "x"}, 403,
        "ollama cloud is disabled: remote model is unavailable")
       for path in ("/api/generate", "/api/chat", "/api/embed") for name in ("none:cloud", "none:1b-cloud", "none:CLOUD", "stub")),
-    *(("1.3 a model of the cloud is not shown", POST, "/api/show", {"model": name}, 403,
+    *(("1.3 show of a cloud model", POST, "/api/show", {"model": name}, 403,
        "ollama cloud is disabled: remote model details are unavailable") for name in ("none:cloud", "stub")),
     ("1.3 web search", POST, "/api/experimental/web_search", {"query": "x"}, 403, "ollama cloud is disabled: web search is unavailable"),
     ("1.3 web fetch", POST, "/api/experimental/web_fetch", {"url": "x"}, 403, "ollama cloud is disabled: web fetch is unavailable"),
@@ -128,28 +128,28 @@ REFUSED = [
     ("3.5 unknown model", DELETE, "/api/delete", {"name": "None"}, 404, "model 'None' not found"),
     *(("3.6 bad digest", POST, "/api/blobs/" + digest, b"x", 400, "invalid digest format")
       for digest in ("sha256:xyz", "sha256:" + "0" * 63, "sha512:" + "0" * 64, "none")),
-    ("3.6 another content", POST, "/api/blobs/" + NO_DIGEST, b"x", 400,
+    ("3.6 wrong content", POST, "/api/blobs/" + NO_DIGEST, b"x", 400,
      f'digest mismatch, expected "{NO_DIGEST}", got "sha256:{hashlib.sha256(b"x").hexdigest()}"'),
     ("3.7 neither from nor files", POST, "/api/create", {"model": "c"}, 400, "neither 'from' or 'files' was specified"),
     ("3.7 invalid name", POST, "/api/create", {"model": "a b", "from": "small"}, 400, "invalid model name"),
     ("3.7 unknown base", POST, "/api/create", {"model": "c", "from": "none", "stream": False}, 404,
      "model 'none' not found: pull model manifest: file does not exist"),
-    ("3.7 a digest that is none", POST, "/api/create", {"model": "c", "files": {"m.gguf": "x"}}, 400, "invalid digest format"),
-    ("3.7 a path that leads elsewhere", POST, "/api/create", {"model": "c", "files": {"../m.gguf": NO_DIGEST}}, 400,
+    ("3.7 invalid digest", POST, "/api/create", {"model": "c", "files": {"m.gguf": "x"}}, 400, "invalid digest format"),
+    ("3.7 path outside the folder", POST, "/api/create", {"model": "c", "files": {"../m.gguf": NO_DIGEST}}, 400,
      "file path must be relative"),
-    ("3.7 a type that is none", POST, "/api/create", {"model": "c", "from": "small", "quantize": "Q9"}, 400,
+    ("3.7 unknown type", POST, "/api/create", {"model": "c", "from": "small", "quantize": "Q9"}, 400,
      "unsupported quantization type Q9 - supported types are F32, F16, Q4_K_S, Q4_K_M, Q8_0"),
     ("3.8 no such model at the registry", POST, "/api/pull", {"model": "none", "stream": False}, 500,
      "pull model manifest: file does not exist"),
-    ("3.8 http is not asked for", POST, "/api/pull", {"model": "http://127.0.0.1:9/a/b", "stream": False}, 500, "insecure protocol http"),
-    ("3.9 no such model here", POST, "/api/push", {"model": "none", "stream": False}, 500, "model 'none:latest' not found"),
+    ("3.8 http without insecure", POST, "/api/pull", {"model": "http://127.0.0.1:9/a/b", "stream": False}, 500, "insecure protocol http"),
+    ("3.9 no such model in the store", POST, "/api/push", {"model": "none", "stream": False}, 500, "model 'none:latest' not found"),
     *(("3.8, 3.9 invalid name", POST, path, {"model": "a b"}, 400, "invalid model name") for path in ("/api/pull", "/api/push")),
     ("1.2 no account", POST, "/api/me", b"", 401, "unauthorized"),
     ("1.2 no account", POST, "/api/signout", b"", 401, "you are not currently signed in"),
     ("1.2 no account", DELETE, "/api/user/keys/a", b"", 401, "you are not currently signed in"),
 ]
 
-# The same from a server with the real model "m", and with "all", whose template has a place for everything.
+# The same for a server with the real model "m", and with "all", whose template supports every feature.
 INTEGERS = ("num_ctx", "num_batch", "num_gpu", "main_gpu", "num_thread", "draft_num_predict", "num_keep", "seed", "num_predict", "top_k",
             "repeat_last_n")
 FLOATS = ("top_p", "min_p", "typical_p", "temperature", "repeat_penalty", "presence_penalty", "frequency_penalty")
@@ -174,18 +174,18 @@ REFUSED_BY_MODEL = [
      "registry.ollama.ai/library/m:latest does not support vision"),
     ("1.3 vision is missing", POST, "/api/chat", {"model": "m", "messages": [{"role": "user", "content": "x", "images": ["YQ=="]}]}, 400,
      "registry.ollama.ai/library/m:latest does not support vision"),
-    ("2.2 images are not there yet", POST, "/api/generate", {"model": "seeing", "prompt": "x", "images": ["YQ=="]}, 400,
+    ("2.2 unsupported images", POST, "/api/generate", {"model": "seeing", "prompt": "x", "images": ["YQ=="]}, 400,
      "images are not supported yet: seeing:latest runs on text alone"),
-    ("1.3 several are missing", POST, "/api/chat",
+    ("1.3 several capabilities are missing", POST, "/api/chat",
      {"model": "m", "messages": [{"role": "user", "content": "x", "images": ["YQ=="]}], "tools": [TOOL]}, 400,
      "registry.ollama.ai/library/m:latest does not support tools\nregistry.ollama.ai/library/m:latest does not support vision"),
     *(("1.3 bad format", POST, path, {"model": "m", "prompt": "x", "messages": USER, "format": form}, 500,
        f'invalid format: {json.dumps(form)}; expected "json" or a valid JSON Schema object')
       for path in ("/api/generate", "/api/chat") for form in ("xml", 5, True)),
-    *(("2.1 a schema that cannot be held", POST, path, {"model": "m", "prompt": "x", "messages": USER, "format": {"not": {}}}, 400,
+    *(("2.1 unsupported schema", POST, path, {"model": "m", "prompt": "x", "messages": USER, "format": {"not": {}}}, 400,
        'grammar (json_schema): JSON Schema keyword "not" at # is not supported')
       for path in ("/api/generate", "/api/chat")),
-    ("2.2 a template that is none", POST, "/api/generate", {"model": "m", "prompt": "x", "template": "{{ if }}"}, 500,
+    ("2.2 invalid template", POST, "/api/generate", {"model": "m", "prompt": "x", "template": "{{ if }}"}, 500,
      "template: :1: missing value for if"),
     ("1.3 the first failing check answers: decode before name", POST, "/api/generate", {"model": "none", "prompt": 5}, 400,
      wrong_type("number", "GenerateRequest", "prompt", "string")),
@@ -196,32 +196,32 @@ REFUSED_BY_MODEL = [
      "registry.ollama.ai/library/m:latest does not support insert"),
 ]
 
-# What a request is made into. "all" has the system text "S" and the message "Q" with its answer "A".
+# The prompt that a request is rendered to. "all" has the system text "S" and the message "Q" with its answer "A".
 RENDERED = [
-    ("2.2 a prompt is a message behind those of the model", "/api/generate", {"prompt": "P"}, "+[system]S[user]Q[assistant]A[user]P"),
+    ("2.2 a prompt is a message after those of the model", "/api/generate", {"prompt": "P"}, "+[system]S[user]Q[assistant]A[user]P"),
     ("2.2 the request's system replaces the model's", "/api/generate", {"prompt": "P", "system": "T"},
      "+[system]T[user]Q[assistant]A[user]P"),
     ("2.2 a template of the request", "/api/generate", {"prompt": "P", "template": "{{ range .Messages }}({{ .Content }}){{ end }}"},
      "(S)(Q)(A)(P)"),
     ("2.2 a context leaves out the model's messages", "/api/generate", {"prompt": "P", "context": [1, 2]}, "+[system]S[user]P"),
-    ("2.2 raw is as it is", "/api/generate", {"prompt": "P{{ x", "raw": True}, "P{{ x"),
+    ("2.2 raw is not changed", "/api/generate", {"prompt": "P{{ x", "raw": True}, "P{{ x"),
     ("2.2 a suffix", "/api/generate", {"prompt": "P", "suffix": "U"}, "(P|U)"),
-    ("2.1 think: true where it is absent", "/api/chat", {"messages": USER}, "+[system]S[user]Q[assistant]A[user]Hi"),
+    ("2.1 think: absent is true", "/api/chat", {"messages": USER}, "+[system]S[user]Q[assistant]A[user]Hi"),
     ("2.1 think: null is absent", "/api/chat", {"messages": USER, "think": None}, "+[system]S[user]Q[assistant]A[user]Hi"),
     ("2.1 think: false", "/api/chat", {"messages": USER, "think": False}, "-[system]S[user]Q[assistant]A[user]Hi"),
     *(("2.1 think: a level", "/api/generate", {"prompt": "P", "think": level}, "+[system]S[user]Q[assistant]A[user]P")
       for level in ("low", "medium", "high", "max")),
-    ("2.3 roles in lower case, and others than the known", "/api/chat",
+    ("2.3 roles in lower case, and unknown roles", "/api/chat",
      {"messages": [{"role": "USER", "content": "a"}, {"role": "Narrator", "content": "b"}, {"role": "tool", "content": "c"}]},
      "+[system]S[user]Q[assistant]A[user]a[narrator]b[tool]c"),
     ("2.3 thinking of earlier messages", "/api/chat",
      {"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b", "thinking": "t"}, *USER]},
      "+[system]S[user]Q[assistant]A[user]a[assistant]<think>t</think>b[user]Hi"),
-    ("2.3 tools, as Ollama prints them", "/api/chat", {"messages": USER, "tools": [TOOL]},
+    ("2.3 tools in Ollama's format", "/api/chat", {"messages": USER, "tools": [TOOL]},
      '+{"type":"function","function":{"name":"add","description":"Adds.","parameters":{"type":"object","required":["a"],'
      '"properties":{"a":{"type":"number"}}}}}[system]S[user]Q[assistant]A[user]Hi'),
     ("1.1 names of fields in any case", "/api/generate", {"PROMPT": "P", "Think": False}, "-[system]S[user]Q[assistant]A[user]P"),
-    ("1.1 unknown fields do not count", "/api/generate", {"prompt": "P", "nonsense": {"a": [1]}}, "+[system]S[user]Q[assistant]A[user]P"),
+    ("1.1 unknown fields are ignored", "/api/generate", {"prompt": "P", "nonsense": {"a": [1]}}, "+[system]S[user]Q[assistant]A[user]P"),
     ("1.1 null is absent", "/api/generate",
      {"prompt": "P", **dict.fromkeys(("system", "template", "context", "raw", "format", "options", "keep_alive", "images", "suffix"))},
      "+[system]S[user]Q[assistant]A[user]P"),
@@ -235,7 +235,7 @@ RENDERED = [
      "+[system]S[user]Q[assistant]A[user]P"),
 ]
 
-# Every route: its path, the methods that it has, as the Allow field lists them.
+# Every route: its path, and its methods as the Allow field lists them.
 ROUTES = {
     "/": "GET, HEAD", "/api/version": "GET, HEAD", "/api/status": "GET", "/api/generate": "POST", "/api/chat": "POST", "/api/embed": "POST",
     "/api/embeddings": "POST", "/api/tags": "GET, HEAD", "/api/ps": "GET", "/api/show": "POST", "/api/copy": "POST",

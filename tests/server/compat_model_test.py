@@ -1,5 +1,5 @@
-"""What /api/show, /api/ps and the counts of an answer have to say of a model. The server and the ways to talk to it are those of
-compat_test.py; names of tests begin with the section of the specification.
+"""Tests /api/show, /api/ps and the counts of an answer. compat_server.py provides the server. Each test name begins with its section of
+the specification.
 
 compat_model_test.py --billow PROGRAM [--without-model]
 """
@@ -13,16 +13,16 @@ from compat_server import CompatCase, rest
 
 
 class CompatModel(CompatCase):
-    def test_3_3_the_template_that_is_used(self):
+    def test_3_3_show_reports_the_used_template(self):
         def show(model):
             return json.loads(self.ask(POST, "/api/show", {"model": model})[2])
 
         shown = show("small")
-        self.assertEqual(shown["template"], "{{ .Prompt }}", "a model without any")
+        self.assertEqual(shown["template"], "{{ .Prompt }}", "the model has no template")
         self.assertIn("\nTEMPLATE {{ .Prompt }}\n", shown["modelfile"])
         self.assertIn("small: the model has no chat template", self.server.log.read_text())
 
-    def test_8_a_given_template_goes_first_with_a_model(self):
+    def test_8_given_template_has_priority_with_a_model(self):
         def show(model):
             return json.loads(self.ask(POST, "/api/show", {"model": model})[2])
 
@@ -36,7 +36,7 @@ class CompatModel(CompatCase):
                 self.assertEqual(answer["_debug_info"]["rendered_template"], "<P>", path)
             self.assertEqual(self.ask(DELETE, "/api/delete", {"model": model})[0], 200)
 
-    def test_3_2_a_deleted_model_that_runs_with_a_model(self):
+    def test_3_2_running_model_stays_after_deletion_with_a_model(self):
         self.unload()
         self.server.json(POST, "/api/create", {"model": "gone", "from": "twin", "system": "S", "stream": False})
         tags = json.loads(self.ask(GET, "/api/tags")[2])["models"]
@@ -49,14 +49,14 @@ class CompatModel(CompatCase):
             self.assertEqual(loaded["details"], gone["details"])
             self.ask(DELETE, "/api/delete", {"model": "gone"})
         self.whole("/api/generate", {"model": "twin", "keep_alive": 0})
-        self.wait_for(lambda: self.running() == [], "it is unloaded by a name that is left")
+        self.wait_for(lambda: self.running() == [], "the model is not unloaded by a remaining name")
 
-    def test_2_1_the_token_that_ends_an_answer_counts_with_a_model(self):
+    def test_2_1_eval_count_includes_the_end_token_with_a_model(self):
         greedy = {"temperature": 0, "num_predict": 200}
         body = {"model": "m", "prompt": "What is 1+1? Answer with one word.", "logprobs": True, "options": greedy}
         end = self.whole("/api/generate", body)
         self.assertEqual((end["done_reason"], end["eval_count"]), ("stop", len(end["logprobs"]) + 1))
-        self.assertEqual(len(end["context"]), end["prompt_eval_count"] + end["eval_count"] - 1, "it is no part of the answer")
+        self.assertEqual(len(end["context"]), end["prompt_eval_count"] + end["eval_count"] - 1, "the end token is not part of the context")
         _, _, text = self.ask(POST, "/v1/chat/completions", {"model": "m", "messages": [{"role": "user", "content": body["prompt"]}],
                                                              "temperature": 0, "top_p": 0.9, "max_tokens": 200})
         self.assertEqual(json.loads(text)["usage"]["completion_tokens"], end["eval_count"])

@@ -1,6 +1,6 @@
-"""What compat_test.py asks: a server whose store has the models of its cases, and ways to talk to it.
+"""The server of compat_test.py, whose store has the models of the cases, and functions to talk to it.
 
-Parses the arguments of the program that imports it: --billow PROGRAM [--without-model].
+Parses the arguments of the importing program: --billow PROGRAM [--without-model].
 """
 
 import argparse
@@ -15,8 +15,8 @@ import tempfile
 import time
 import unittest
 
-os.environ["TZ"] = "XYZ-5:30"  # an offset that cannot be taken for UTC
-os.environ["BILLOW_LOG"] = "info"  # the log tells of clients that have left
+os.environ["TZ"] = "XYZ-5:30"  # an offset that differs from UTC
+os.environ["BILLOW_LOG"] = "info"  # the log then has lines about disconnected clients
 
 from compat_cases import EVERYTHING, GET, JSON_TYPE, POST, error_body
 from registry import Registry
@@ -24,17 +24,17 @@ from server import MODELS, WEIGHTS, Server
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--billow", required=True)
-parser.add_argument("--without-model", action="store_true", help="nothing that a slow build could not answer")
+parser.add_argument("--without-model", action="store_true", help="only tests that a slow build can pass")
 options, rest = parser.parse_known_args()
 PROGRAM = str(pathlib.Path(options.billow).resolve())
 HAS_MODEL = WEIGHTS.exists() and not options.without_model
 MINILM = MODELS / "all-minilm-l6-v2"
 HAS_EMBEDDER = MINILM.exists() and HAS_MODEL
-ONE_THREAD = ("--threads", "1")  # two that wait for each other are slow where other tests run beside them
+ONE_THREAD = ("--threads", "1")  # two threads that wait for each other are slow if other tests run in parallel
 
 
 def small_gguf(architecture="llama"):
-    """A file with one tensor of 24 numbers, which can be shown and not run."""
+    """Returns a model file with one tensor of 24 numbers. It can be shown, but not run."""
     def text(value):
         return struct.pack("<Q", len(value)) + value.encode()
 
@@ -48,7 +48,7 @@ def small_gguf(architecture="llama"):
 
 
 class CompatCase(unittest.TestCase):
-    """With a server and, in its store, what the cases name."""
+    """A test case with a server whose store has the models of the cases."""
 
     maxDiff = None
 
@@ -56,7 +56,7 @@ class CompatCase(unittest.TestCase):
     def setUpClass(cls):
         cls.folder = tempfile.TemporaryDirectory()
         cls.addClassCleanup(cls.folder.cleanup)
-        # Models of the default registry are looked for in one of our own.
+        # Models of the default registry come from a local registry.
         cls.registry = Registry(pathlib.Path(cls.folder.name) / "registry")
         cls.addClassCleanup(cls.registry.stop)
         cls.server = Server(cls.folder.name, ONE_THREAD, program=PROGRAM, variables={"BILLOW_REGISTRY_MIRROR": cls.registry.url})
@@ -84,7 +84,7 @@ class CompatCase(unittest.TestCase):
 
     @classmethod
     def store(cls, name, config, layers=()):
-        """A model as another program would have put it into the store."""
+        """Writes a model to the store as another program would."""
         text = json.dumps(config).encode()
         digest = hashlib.sha256(text).hexdigest()
         (cls.server.models / "blobs" / ("sha256-" + digest)).write_bytes(text)
@@ -96,7 +96,7 @@ class CompatCase(unittest.TestCase):
 
     @classmethod
     def store_twin(cls, name, digit, **config):
-        """The model "m" under a digest of its own, so that it shares no runner with others."""
+        """Stores the model "m" under another digest, so that it shares no runner with others."""
         stored = json.loads((cls.server.models / "manifests/registry.ollama.ai/library/m/latest").read_bytes())
         weights = next(layer for layer in stored["layers"] if layer["mediaType"].endswith(".model"))
         blobs = cls.server.models / "blobs"
@@ -113,10 +113,10 @@ class CompatCase(unittest.TestCase):
             self.skipTest("no embedding model")
 
     def tearDown(self):
-        self.assertEqual(self.ask(GET, "/healthz")[0], 200, "the server is well afterwards")
+        self.assertEqual(self.ask(GET, "/healthz")[0], 200, "the server is unhealthy after the test")
 
     def ask(self, method, path, body=None, headers=None, server=None):
-        """Status, headers and body; no redirect is followed, and no Content-Type is sent."""
+        """Returns status, headers and body. Follows no redirect and sends no Content-Type."""
         connection = http.client.HTTPConnection("127.0.0.1", (server or self.server).port, timeout=120)
         data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
         connection.request(method, path, data, headers or {})
@@ -148,10 +148,10 @@ class CompatCase(unittest.TestCase):
     def unload(self):
         for model in self.running():
             self.assertEqual(self.whole("/api/generate", {"model": model["name"], "keep_alive": 0})["done_reason"], "unload")
-        self.wait_for(lambda: self.running() == [], "what was unloaded is gone")
+        self.wait_for(lambda: self.running() == [], "the model is still loaded")
 
     def start(self, *arguments, host="127.0.0.1"):
-        """Another server over the same store."""
+        """Starts another server on the same store."""
         server = Server(self.folder.name, (*ONE_THREAD, *arguments), program=PROGRAM, host=host)
         self.addCleanup(server.process.wait)
         self.addCleanup(server.process.kill)

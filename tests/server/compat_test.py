@@ -1,5 +1,5 @@
-"""Ollama's API row by row: what each answer's status, headers and text have to be. Names of tests begin with the section of the
-specification of that API that they are from; what is only a row of a table stands in compat_cases.py.
+"""Tests status, headers and text of the answers of Ollama's API. Each test name begins with its section of the specification of that
+API. compat_cases.py has the cases that are only rows of a table.
 
 compat_test.py --billow PROGRAM [--without-model]
 """
@@ -22,13 +22,13 @@ from compat_server import PROGRAM, CompatCase, rest, small_gguf
 class Compat(CompatCase):
     # 1. HTTP
 
-    def test_what_is_refused(self):
+    def test_refusals(self):
         self.check_refused(REFUSED)
 
-    def test_what_is_refused_with_a_model(self):
+    def test_refusals_with_a_model(self):
         self.unload()
         self.check_refused(REFUSED_BY_MODEL)
-        self.assertEqual(self.running(), [], "nothing is loaded for it")
+        self.assertEqual(self.running(), [], "a refused request loaded a model")
 
     def test_1_1_unknown_paths(self):
         for path in ABSENT:
@@ -50,7 +50,7 @@ class Compat(CompatCase):
                         self.assertEqual(headers["Content-Type"], "text/plain")
                         self.assertEqual(text, b"" if method == HEAD else b"405 method not allowed")
 
-    def test_1_1_slashes_at_the_end(self):
+    def test_1_1_trailing_slashes(self):
         for method, path, status, location in (
                 (GET, "/api/tags/", 301, "/api/tags"), (GET, "/api/version/?a=1", 301, "/api/version?a=1"), (HEAD, "/api/tags/", 307, "/api/tags"),
                 (POST, "/api/chat/", 307, "/api/chat"), (DELETE, "/api/delete/", 307, "/api/delete"), (GET, "/v1/models/", 301, "/v1/models")):
@@ -58,7 +58,7 @@ class Compat(CompatCase):
                 got, headers, _ = self.ask(method, path, b"" if method == POST else None)
                 self.assertEqual((got, headers["Location"]), (status, location))
 
-    def test_1_2_3_10_who_is_asked(self):
+    def test_1_2_3_10_version_and_status(self):
         for path, kind, body in (("/", "text/plain; charset=utf-8", b"Ollama is running"), ("/api/version", JSON_TYPE, b'{"version":"0.33.0"}'),
                                  ("/api/status", JSON_TYPE, b'{"cloud":{"disabled":true,"source":"env"}}'),
                                  ("/api/experimental/model-recommendations", JSON_TYPE, b'{"recommendations":[]}')):
@@ -79,7 +79,7 @@ class Compat(CompatCase):
         self.assertIsNone(headers["Content-Encoding"])
         self.assertIn("models", json.loads(text))
 
-    def test_1_1_what_is_read_of_a_body(self):
+    def test_1_1_body_parsing(self):
         for body, kind in ((b'{"model":"small"} trailing', None), (b' \n{"MODEL":"small"}{', "text/plain"),
                            (b'{"Name":"small","model":null,"unknown":1}', "application/x-www-form-urlencoded")):
             status, _, text = self.ask(POST, "/api/show", body, {"Content-Type": kind} if kind else {})
@@ -150,7 +150,7 @@ class Compat(CompatCase):
 
     # 2. Inference
 
-    def test_2_2_2_3_what_requests_are_made_into_with_a_model(self):
+    def test_2_2_2_3_rendered_prompts_with_a_model(self):
         for name, path, body, text in RENDERED:
             with self.subTest(name, body=body):
                 answer = self.whole(path, {"model": "all", "_debug_render_only": True, **body})
@@ -158,7 +158,7 @@ class Compat(CompatCase):
                 empty = {"response": ""} if path == "/api/generate" else {"message": {"role": "assistant", "content": ""}}
                 self.assertEqual(answer, {"model": "all", **empty, "done": False, "_debug_info": {"rendered_template": text}})
         status, headers, text = self.ask(POST, "/api/generate", {"model": "all", "prompt": "x", "_debug_render_only": True})
-        self.assertEqual((status, headers["Content-Type"], text.count(b"\n")), (200, JSON_TYPE, 0), "one object, even of a stream")
+        self.assertEqual((status, headers["Content-Type"], text.count(b"\n")), (200, JSON_TYPE, 0), "one object, also for a stream")
 
     def test_2_2_2_3_loads_and_unloads_with_a_model(self):
         for path, body, empty in (("/api/generate", {}, {"response": ""}), ("/api/generate", {"prompt": ""}, {"response": ""}),
@@ -172,8 +172,8 @@ class Compat(CompatCase):
                     answer = json.loads(text)
                     self.assertRegex(answer.pop("created_at"), "Z$")
                     self.assertEqual(answer, {"model": "M", **empty, "done": True, "done_reason": reason})
-        self.wait_for(lambda: self.running() == [], "it is unloaded")
-        self.assertEqual(self.whole("/api/generate", {"model": "m", "keep_alive": 0})["done_reason"], "unload", "what is not loaded, too")
+        self.wait_for(lambda: self.running() == [], "the model is still loaded")
+        self.assertEqual(self.whole("/api/generate", {"model": "m", "keep_alive": 0})["done_reason"], "unload", "also for a model that is not loaded")
 
     def test_1_1_2_2_streams_of_generate_with_a_model(self):
         parts = self.lines("/api/generate", {"model": "m", "prompt": "Hi", "options": {"num_predict": 6, "temperature": 0}})
@@ -184,7 +184,7 @@ class Compat(CompatCase):
                                      "prompt_eval_count", *(["prompt_cached_count"] if "prompt_cached_count" in end else []),
                                      "prompt_eval_duration", "eval_count", "eval_duration"])
         self.assertEqual((end["model"], end["response"], end["done"], end["done_reason"], end["eval_count"]), ("m", "", True, "length", 6))
-        self.assertEqual(len(end["context"]), end["prompt_eval_count"] + end["eval_count"], "the prompt and the answer")
+        self.assertEqual(len(end["context"]), end["prompt_eval_count"] + end["eval_count"], "the context has prompt and answer")
         for field in ("total_duration", "load_duration", "prompt_eval_duration", "eval_duration"):
             self.assertIs(type(end[field]), int, field)
             self.assertGreater(end[field], 0, field)
@@ -192,11 +192,11 @@ class Compat(CompatCase):
         again = self.whole("/api/generate", {"model": "m", "prompt": "Hi", "options": {"num_predict": 6, "temperature": 0}})
         self.assertEqual(again["response"], "".join(part["response"] for part in parts))
         self.assertEqual(again["context"], end["context"])
-        self.assertEqual(again["prompt_eval_count"], end["prompt_eval_count"], "what was known before counts, too")
+        self.assertEqual(again["prompt_eval_count"], end["prompt_eval_count"], "the count includes cached tokens")
         raw = self.whole("/api/generate", {"model": "m", "prompt": "Hi", "raw": True, "options": {"num_predict": 1}})
         self.assertNotIn("context", raw)
         on = self.whole("/api/generate", {"model": "m", "prompt": "On", "context": end["context"], "options": {"num_predict": 1}})
-        self.assertEqual(on["context"][:len(end["context"])], end["context"], "an earlier answer stands in front")
+        self.assertEqual(on["context"][:len(end["context"])], end["context"], "the context begins with the earlier answer")
 
     def test_1_1_2_3_streams_of_chat_with_a_model(self):
         parts = self.lines("/api/chat", {"model": "m", "messages": USER, "options": {"num_predict": 6, "temperature": 0}})
@@ -212,7 +212,7 @@ class Compat(CompatCase):
         self.assertEqual(again["message"], {"role": "assistant", "content": "".join(part["message"]["content"] for part in parts)})
         self.assertTrue(again["done"])
 
-    def test_1_1_each_object_is_a_chunk_with_a_model(self):
+    def test_1_1_each_json_object_is_one_http_chunk_with_a_model(self):
         body = json.dumps({"model": "m", "prompt": "Hi", "options": {"num_predict": 5}}).encode()
         with socket.create_connection(("127.0.0.1", self.server.port), timeout=120) as connection:
             connection.sendall(b"POST /api/generate HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
@@ -230,7 +230,7 @@ class Compat(CompatCase):
             self.assertEqual((chunk.count(b"\n"), chunk[-1:]), (1, b"\n"))
             json.loads(chunk)
 
-    def test_1_1_what_openai_gives_with_a_model(self):
+    def test_1_1_openai_answers_with_a_model(self):
         for path, body in (("/v1/chat/completions", {"messages": USER}), ("/v1/completions", {"prompt": "Hi"})):
             body = {"model": "m", **body, "max_tokens": 3}
             status, headers, text = self.ask(POST, path, body)
@@ -243,19 +243,19 @@ class Compat(CompatCase):
                 self.assertTrue(event.startswith(b"data: {"), event)
                 json.loads(event.removeprefix(b"data: "))
 
-    def test_1_3_names_are_trimmed_and_told_as_they_were_sent_with_a_model(self):
+    def test_1_3_names_are_trimmed_and_echoed_with_a_model(self):
         for name in (" all ", "ALL:Latest", "registry.ollama.ai/library/all", "all:local"):
             answer = self.whole("/api/generate", {"model": name, "prompt": "P", "_debug_render_only": True})
             self.assertEqual((answer["model"], answer["_debug_info"]["rendered_template"]), (name, "+[system]S[user]Q[assistant]A[user]P"))
 
-    def test_2_1_reasons_of_an_end_with_a_model(self):
+    def test_2_1_done_reasons_with_a_model(self):
         greedy = {"model": "m", **COUNTING}
         text = self.whole("/api/generate", {**greedy, "options": {"temperature": 0, "num_predict": 20}})["response"]
         stop = text[len(text) // 2:][:4]
         ended = self.whole("/api/generate", {**greedy, "options": {"temperature": 0, "num_predict": 20, "stop": ["never there", stop]}})
         self.assertEqual((ended["response"], ended["done_reason"]), (text[:text.index(stop)], "stop"))
         nothing = self.whole("/api/generate", {**greedy, "options": {"num_predict": 0}})
-        self.assertEqual((nothing["response"], nothing["done_reason"], nothing.get("eval_count")), ("", "length", None), "a count of 0 is left out")
+        self.assertEqual((nothing["response"], nothing["done_reason"], nothing.get("eval_count")), ("", "length", None), "a count of 0 is omitted")
 
     def test_2_1_logprobs_with_a_model(self):
         for path, body in (("/api/generate", {"prompt": "Hi"}), ("/api/chat", {"messages": USER})):
@@ -305,7 +305,7 @@ class Compat(CompatCase):
         self.assertEqual(self.whole("/api/embed", {"model": "mini", "input": [sky, grass]})["prompt_eval_count"], 16)
         for value, known in zip(self.whole("/api/embeddings", {"model": "mini", "prompt": sky})["embedding"], (0.066, -0.0116, 0.330, 0.310)):
             self.assertAlmostEqual(value, known, delta=2e-3)
-        for n in (0, 3):  # Ollama takes it for a limit of the input; here only with --num-ctx-policy cap
+        for n in (0, 3):  # for Ollama num_ctx limits the input; here only with --num-ctx-policy cap
             whole = self.whole("/api/embed", {"model": "mini", "input": sky, "options": {"num_ctx": n}})
             self.assertEqual(whole["embeddings"], one["embeddings"])
         self.check_refused((
@@ -337,7 +337,7 @@ class Compat(CompatCase):
         broken.parent.mkdir()
         broken.write_text("{")
         names = [model["name"] for model in json.loads(self.ask(GET, "/api/tags")[2])["models"]]
-        self.assertEqual(sorted(names), sorted(model["name"] for model in models), "broken manifests are left out")
+        self.assertEqual(sorted(names), sorted(model["name"] for model in models), "broken manifests are omitted")
         broken.unlink()
         broken.parent.rmdir()
 
@@ -369,10 +369,10 @@ class Compat(CompatCase):
         self.assertEqual(other["model_info"]["general.basename"], "shown")
         self.assertIn("\nSYSTEM T\n", other["modelfile"])
         self.assertIn("\nPARAMETER temperature 1\n", other["modelfile"])
-        self.assertEqual(other["parameters"], shown["parameters"], "a request's options stand in the Modelfile alone")
+        self.assertEqual(other["parameters"], shown["parameters"], "options of a request appear only in the Modelfile")
         self.assertEqual(self.ask(DELETE, "/api/delete", {"model": "shown"})[0], 200)
 
-    def test_3_3_a_projector(self):
+    def test_3_3_projector(self):
         digests = {}
         for name, content in (("a.gguf", small_gguf()), ("mmproj.gguf", small_gguf("clip"))):
             digests[name] = "sha256:" + hashlib.sha256(content).hexdigest()
@@ -391,7 +391,7 @@ class Compat(CompatCase):
             self.assertNotIn("general.name", info)
             self.assertNotIn("tokenizer.chat_template", info)
 
-    def test_3_4_3_5_copies_and_deletions(self):
+    def test_3_4_3_5_copy_and_delete(self):
         def names():
             return sorted(model["name"] for model in json.loads(self.ask(GET, "/api/tags")[2])["models"])
 
@@ -401,14 +401,14 @@ class Compat(CompatCase):
         self.assertEqual((library / "one/Tag").read_bytes(), (library / "small/latest").read_bytes(), "the manifest, byte for byte")
         self.server.json(POST, "/api/create", {"model": "other", "from": "small", "system": "only its own", "stream": False})
         self.assertEqual(self.ask(POST, "/api/copy", {"source": "other", "destination": "ONE:tag"})[::2], (200, b""))
-        self.assertEqual(names(), sorted([*before, "one:Tag", "other:latest"]), "the spelling that is there, with another content")
+        self.assertEqual(names(), sorted([*before, "one:Tag", "other:latest"]), "the existing spelling is kept, with new content")
         self.assertEqual((library / "one/Tag").read_bytes(), (library / "other/latest").read_bytes())
         own = self.server.models / "blobs" / ("sha256-" + hashlib.sha256(b"only its own").hexdigest())
         for name, is_left in (("other", True), ("One:TAG", False)):
             self.assertEqual(self.ask(DELETE, "/api/delete", {"model": name})[::2], (200, b""))
-            self.assertEqual(own.exists(), is_left, "a blob goes with the last manifest that refers to it")
+            self.assertEqual(own.exists(), is_left, "a blob is deleted with the last manifest that refers to it")
         self.assertEqual(names(), before)
-        self.assertFalse((library / "one").exists(), "no empty folders")
+        self.assertFalse((library / "one").exists(), "empty folders are removed")
         self.assertEqual(self.ask(POST, "/api/show", {"model": "small"})[0], 200)
 
     def test_3_6_blobs(self):
@@ -455,9 +455,9 @@ class Compat(CompatCase):
             self.whole("/api/generate", {"model": "m", "keep_alive": keep_alive})
             self.assertTrue(291 <= int(self.expiry()[:4]) - this_year <= 293, self.expiry())
         self.whole("/api/generate", {"model": "m", "prompt": "Hi", "keep_alive": 0, "options": {"num_predict": 1}})
-        self.wait_for(lambda: self.running() == [], "unloaded as soon as it is idle")
+        self.wait_for(lambda: self.running() == [], "the model is still loaded although idle")
 
-    def test_3_2_9_2_9_4_what_is_loaded_with_a_model(self):
+    def test_3_2_9_2_9_4_ps_lists_loaded_models_with_a_model(self):
         self.unload()
         self.assertEqual(self.ask(GET, "/api/ps")[2], b'{"models":[]}')
         status, headers, _ = self.ask(POST, "/api/generate", {"model": "m", "prompt": "Hi", "options": {"num_predict": 1}})
@@ -470,7 +470,7 @@ class Compat(CompatCase):
         self.assertEqual(str(loaded["context_length"]), headers["X-Billow-Context"])
         self.assertGreater(loaded["size"], 0)
 
-    def test_9_2_one_runner_for_all_that_share_weights_with_a_model(self):
+    def test_9_2_models_with_the_same_weights_share_a_runner_with_a_model(self):
         self.unload()
         self.whole("/api/generate", {"model": "m"})
         runner, = self.server.runners()
@@ -479,10 +479,10 @@ class Compat(CompatCase):
                      {"shift": False}):
             options_of_it = {**body.pop("options", {}), "num_predict": 1}
             self.whole("/api/generate", {"model": "m", "prompt": "Hi", **body, "options": options_of_it})
-            self.assertEqual(self.server.runners(), [runner], "nothing has it loaded anew")
+            self.assertEqual(self.server.runners(), [runner], "no request reloads the model")
             self.assertEqual([model["name"] for model in self.running()], ["m:latest"], "the name that loaded it")
 
-    def test_3_5_a_deleted_model_stays_loaded_with_a_model(self):
+    def test_3_5_deleted_model_stays_loaded_with_a_model(self):
         self.unload()
         self.assertEqual(self.ask(POST, "/api/copy", {"source": "m", "destination": "gone"})[0], 200)
         self.whole("/api/generate", {"model": "gone"})
@@ -492,28 +492,28 @@ class Compat(CompatCase):
         self.assertEqual(self.server.runners(), runners)
         self.check_refused((("3.5 deleted", POST, "/api/generate", {"model": "gone"}, 404, "model 'gone' not found"),))
         self.whole("/api/generate", {"model": "m", "keep_alive": 0})
-        self.wait_for(lambda: self.running() == [], "it is gone")
+        self.wait_for(lambda: self.running() == [], "the model is still loaded")
 
-    def test_1_3_9_2_running_answers_and_clients_that_leave_with_a_model(self):
+    def test_1_3_9_2_unload_waits_for_answers_and_disconnects_end_them_with_a_model(self):
         self.unload()
         body = {"model": "m", **COUNTING, "options": {"temperature": 0, "num_predict": 4000}}
         connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=120)
         connection.request(POST, "/api/generate", json.dumps(body))
         answer = connection.getresponse()
         self.assertEqual(json.loads(answer.readline())["done"], False)
-        self.assertEqual(self.whole("/api/generate", {"model": "m", "keep_alive": 0})["done_reason"], "unload", "at once")
-        self.assertLess(self.minutes_left(), 0.02, "still listed: it finishes first")
+        self.assertEqual(self.whole("/api/generate", {"model": "m", "keep_alive": 0})["done_reason"], "unload", "the answer comes immediately")
+        self.assertLess(self.minutes_left(), 0.02, "still listed until the answer ends")
         for _ in range(20):
-            self.assertEqual(json.loads(answer.readline())["done"], False, "and goes on")
+            self.assertEqual(json.loads(answer.readline())["done"], False, "the answer continues")
         answer.close()
         connection.close()
-        self.wait_for(lambda: self.running() == [], "nobody reads any more, so it is idle and goes")
+        self.wait_for(lambda: self.running() == [], "the model is still loaded after the client disconnected")
         short = {**body, "options": {"temperature": 0, "num_predict": 40}, "keep_alive": 0}
         end = self.lines("/api/generate", short)[-1]
         self.assertEqual((end["done"], end["eval_count"]), (True, 40))
-        self.wait_for(lambda: self.running() == [], "unloaded behind the answer")
+        self.wait_for(lambda: self.running() == [], "the model is still loaded after the answer")
 
-    def test_1_3_who_leaves_the_queue_with_a_model(self):
+    def test_1_3_queued_request_is_dropped_after_disconnect_with_a_model(self):
         server = self.start("--parallel", "1")
         body = json.dumps({"model": "m", **COUNTING, "options": {"temperature": 0, "num_predict": 4000}})
         runs, waits = (http.client.HTTPConnection("127.0.0.1", server.port, timeout=120) for _ in range(2))
@@ -521,9 +521,9 @@ class Compat(CompatCase):
         answer = runs.getresponse()
         answer.readline()
         waits.request(POST, "/api/generate", body, {"X-Request-Id": "leaves-the-queue"})
-        self.wait_for(lambda: b"billow_requests_waiting 1" in self.ask(GET, "/metrics/load", server=server)[2], "it waits")
+        self.wait_for(lambda: b"billow_requests_waiting 1" in self.ask(GET, "/metrics/load", server=server)[2], "the request is not queued")
         waits.close()
-        self.wait_for(lambda: b"billow_requests_waiting 0" in self.ask(GET, "/metrics/load", server=server)[2], "it is dropped")
+        self.wait_for(lambda: b"billow_requests_waiting 0" in self.ask(GET, "/metrics/load", server=server)[2], "the request is still queued")
         self.wait_for(lambda: re.search(r"499 POST /api/generate [^\n]*id=leaves-the-queue: request canceled", server.log.read_text()), "499")
         answer.close()
         runs.close()
@@ -535,19 +535,19 @@ class Compat(CompatCase):
         self.assertRegex(json.loads(text)["error"], r"^model requires more system memory \([0-9.]+ [KMG]iB\) than is available \(64\.0 MiB\)$")
         self.assertEqual(self.running(server), [])
 
-    def test_1_3_a_file_that_cannot_be_run(self):
+    def test_1_3_unusable_model_file(self):
         for path in ("/api/generate", "/api/chat"):
             status, headers, text = self.ask(POST, path, {"model": "small", "prompt": "x", "messages": USER, "stream": True})
-            self.assertEqual((status, headers["Content-Type"]), (500, JSON_TYPE), "a status, and no stream")
+            self.assertEqual((status, headers["Content-Type"]), (500, JSON_TYPE), "an error status, not a stream")
             self.assertEqual(list(json.loads(text)), ["error"])
 
-    def test_9_3_the_number_of_loaded_models_with_a_model(self):
+    def test_9_3_max_loaded_models_with_a_model(self):
         server = self.start("--max-loaded-models", "2")
         for name, keep_alive, loaded in (("m", "1h", ["m"]), ("twin", "5m", ["m", "twin"]), ("triplet", -1, ["m", "triplet"]),
                                          ("twin", "5m", ["triplet", "twin"])):
             self.whole("/api/generate", {"model": name, "keep_alive": keep_alive}, server)
             self.assertEqual(sorted(model["name"] for model in self.running(server)), [one + ":latest" for one in loaded],
-                             "the one of the shortest session has made way")
+                             "the model with the shortest keep_alive is evicted")
 
     def test_9_5_9_6_num_ctx_is_no_limit_with_a_model(self):
         for body in ({"messages": [{"role": "user", "content": "Summarise this. " + "The cat sat on the mat again. " * 60}]},
@@ -574,16 +574,16 @@ class Compat(CompatCase):
         self.assertTrue(rendered.startswith("<|im_start|>system\nBe brief.<|im_end|>\n"), rendered)
         self.assertTrue(rendered.endswith("the last<|im_end|>\n<|im_start|>assistant\n"), rendered)
         kept = [i for i in range(12) if f"number {i} " in rendered]
-        self.assertEqual(kept, list(range(12 - len(kept), 12)), "whole messages, the newest")
+        self.assertEqual(kept, list(range(12 - len(kept), 12)), "the newest messages, each whole")
         self.assertTrue(0 < len(kept) < 12, kept)
         before, after = headers["X-Billow-Shortened"].split("->")
         self.assertTrue(int(after) <= 256 < int(before), headers["X-Billow-Shortened"])
         asked = {"model": "m", **COUNTING, "options": {"temperature": 0, "num_predict": 240}}
         on = self.whole("/api/generate", asked, server)
-        self.assertEqual((on["done_reason"], on["eval_count"]), ("length", 240), "behind the end of the context")
+        self.assertEqual((on["done_reason"], on["eval_count"]), ("length", 240), "the answer continues after the context is full")
         off = self.whole("/api/generate", {**asked, "shift": False}, server)
         n_tokens = off["prompt_eval_count"] + off["eval_count"]
-        self.assertEqual((off["done_reason"], n_tokens), ("length", 257), "a full context, and one token more that needs no place")
+        self.assertEqual((off["done_reason"], n_tokens), ("length", 257), "a full context plus one token that needs no position")
         self.assertTrue(on["response"].startswith(off["response"]))
 
 

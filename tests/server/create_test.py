@@ -1,5 +1,5 @@
-"""Models that the server makes of files of the web, and with weights of another type: the bytes, the progress, and what is left
-when the making is broken off.
+"""Tests models that the server creates from downloads, and with quantised weights: the bytes, the progress, and cleanup after an
+abort.
 
 create_test.py --billow PROGRAM --make-models PROGRAM [unittest arguments]
 """
@@ -27,7 +27,7 @@ parser.add_argument("--billow", required=True)
 parser.add_argument("--make-models", required=True)
 options, rest = parser.parse_known_args()
 
-LONG = 120  # seconds until something counts as never
+LONG = 120  # timeout in seconds
 
 
 def until(condition, what):
@@ -39,7 +39,7 @@ def until(condition, what):
 
 
 def write_large(path):
-    """A model of one matrix, whose encoding takes a second or more."""
+    """Writes a model of one matrix, whose quantisation takes at least a second."""
 
     def text(value):
         return struct.pack("<Q", len(value)) + value
@@ -91,7 +91,7 @@ class Made(unittest.TestCase):
 
 class Quantized(Made):
     def workers(self):
-        """Processes of the server that quantise."""
+        """Returns the server's processes that quantise."""
         found = []
         for pid in self.server.runners():
             try:
@@ -101,7 +101,7 @@ class Quantized(Made):
                 pass
         return found
 
-    def test_the_weights_are_those_of_billow_quantize(self):
+    def test_weights_equal_billow_quantize(self):
         digest = self.upload()
         for kind in ("Q4_K_M", "q8_0", "IQ4_NL"):
             lines = self.server.lines("/api/create", {"model": kind.lower(), "files": {"m.gguf": digest}, "quantize": kind, "keep_files": True})
@@ -115,7 +115,7 @@ class Quantized(Made):
                                                                 "options": {"num_predict": 2}})
             self.assertEqual(answer["eval_count"], 2)
 
-    def test_a_model_is_made_of_another(self):
+    def test_model_is_made_from_another(self):
         self.server.json("POST", "/api/create", {"model": "wide", "files": {"m.gguf": self.upload()}, "stream": False, "system": "S"})
         self.server.json("POST", "/api/create", {"model": "small", "from": "wide", "quantize": "Q4_0", "stream": False})
         self.assertEqual(self.weights("small"), self.expected("Q4_0"))
@@ -124,17 +124,17 @@ class Quantized(Made):
         self.assertEqual(status, 400, body)
         self.assertIn(b"this one is in Q4_0", body)
 
-    def test_the_command_creates_it(self):
+    def test_command_creates_quantized_model(self):
         (self.folder / "Modelfile").write_text(f"FROM {self.source}\n")
         done = subprocess.run([options.billow, "create", "m", "-f", str(self.folder / "Modelfile"), "-q", "q5_K_S"], env=self.server.environment,
                               capture_output=True, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(self.weights("m"), self.expected("Q5_K_S"))
-        self.assertNotIn(digest_of(self.source).replace(":", "-"), self.blobs(), "no model needs the upload")
+        self.assertNotIn(digest_of(self.source).replace(":", "-"), self.blobs(), "the unused upload was not deleted")
 
-    def test_what_cannot_be_quantized_is_refused_and_leaves_nothing(self):
+    def test_unquantizable_models_are_refused_and_leave_nothing(self):
         subprocess.run([options.make_models, str(self.folder), "--to-serve"], check=True, stdout=subprocess.DEVNULL)
-        self.source = self.folder / "writer.gguf"  # its matrices are Q8_0
+        self.source = self.folder / "writer.gguf"  # its matrices are in Q8_0
         digest = self.upload()
         status, _, body = self.server.request("POST", "/api/create", {"model": "x", "files": {"m.gguf": digest}, "quantize": "Q4_0",
                                                                       "stream": False})
@@ -144,7 +144,7 @@ class Quantized(Made):
         self.assertEqual(self.blobs(), [])
 
     def stopped(self):
-        """A request whose process stands still."""
+        """Sends a request and stops its process. Returns the connection and the process id."""
         self.source = self.folder / "large.gguf"
         write_large(self.source)
         digest = self.upload()
@@ -158,15 +158,15 @@ class Quantized(Made):
                 return pid
             return None
 
-        return client, until(stop_worker, "no process quantises")
+        return client, until(stop_worker, "no process quantises the model")
 
-    def test_a_client_that_goes_ends_the_work(self):
+    def test_client_disconnect_ends_the_work(self):
         client, pid = self.stopped()
         client.close()
-        until(lambda: pid not in self.workers(), "the process lives on")
+        until(lambda: pid not in self.workers(), "the process still runs")
         until(lambda: self.blobs() == [digest_of(self.source).replace(":", "-")], "something is left")
 
-    def test_a_process_that_dies_is_the_requests_error(self):
+    def test_dead_process_fails_the_request(self):
         client, pid = self.stopped()
         os.kill(pid, signal.SIGKILL)
         client.settimeout(LONG)
@@ -181,7 +181,7 @@ class Quantized(Made):
 
 
 class Web(http.server.BaseHTTPRequestHandler):
-    """A server of files, with ranges. The first answer about each file is cut off in its middle."""
+    """A file server with ranges. It cuts off the first answer for each file in the middle."""
 
     protocol_version = "HTTP/1.1"
     files = {}
@@ -229,17 +229,17 @@ class FromTheWeb(Made):
         return subprocess.run([options.billow, "run", *words], env=self.server.environment, stdin=subprocess.DEVNULL, capture_output=True,
                               check=False)
 
-    def test_run_fetches_the_file_once(self):
+    def test_run_downloads_the_file_once(self):
         for _ in range(2):
             done = self.run_model(self.url + "/a/x.gguf?download=true", "7 7 7")
             self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertEqual(len(Web.seen), 2, "one answer was cut off, one gave the rest")
+        self.assertEqual(len(Web.seen), 2, "one answer was cut off, the next one had the rest")
         models = [model["name"] for model in self.server.json("GET", "/api/tags")["models"]]
         self.assertEqual(len(models), 1)
         self.assertRegex(models[0], "^web/x:[0-9a-f]{12}$")
         self.assertEqual(self.blobs().count(digest_of(self.source).replace(":", "-")), 1)
 
-    def test_a_modelfile_may_name_an_address_and_a_type(self):
+    def test_modelfile_may_name_url_and_type(self):
         (self.folder / "Modelfile").write_text(f"FROM {self.url}/a/x.gguf\nSYSTEM S\n")
         done = subprocess.run([options.billow, "create", "m", "-f", str(self.folder / "Modelfile"), "-q", "q8_0"], env=self.server.environment,
                               capture_output=True, check=False)
@@ -247,7 +247,7 @@ class FromTheWeb(Made):
         self.assertIn(b"pulling x.gguf", done.stderr)
         self.assertEqual(self.weights("m"), self.expected("Q8_0"))
 
-    def test_what_is_no_model_is_refused_and_leaves_nothing(self):
+    def test_invalid_downloads_are_refused_and_leave_nothing(self):
         for path, what in (("/page.gguf", b"not a GGUF file"), ("/none.gguf", b"there is no such file")):
             done = self.run_model(self.url + path)
             self.assertEqual(done.returncode, 1)

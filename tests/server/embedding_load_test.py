@@ -1,7 +1,6 @@
-"""A server that embeds among many and bad clients: what is asked meanwhile is answered, nothing stays counted, memory is bounded.
+"""Tests embedding with many and with hostile clients: other routes still answer, gauges return to 0, memory is bounded.
 
-embedding_load_test.py --billow PROGRAM [unittest arguments]; exits with 77 where the model is not here. Times are printed, and only
-those that tell of a hang fail.
+embedding_load_test.py --billow PROGRAM [unittest arguments]; exits with 77 if the model is missing. Prints times; only a hang fails a test.
 """
 
 import argparse
@@ -29,13 +28,13 @@ options, rest = parser.parse_known_args()
 
 MINILM = MODELS / "all-minilm-l6-v2"
 ROUTES = {"/v1/embeddings": "input", "/api/embed": "input", "/embed": "inputs"}
-ALLOWANCE = 64 << 20  # of the server beside twice a body: heaps of threads, and a text's tokens
+ALLOWANCE = 64 << 20  # growth of the server in addition to twice the body: heaps of threads, and a text's tokens
 HANG_SECONDS = 5
 UNTIL_SECONDS = 60
 
 
 class EmbeddingCase(unittest.TestCase):
-    """A server of the class's own, with MiniLM as `m`."""
+    """A test case with its own server, which has MiniLM as `m`."""
 
     arguments = ()
     variables = {}
@@ -65,7 +64,7 @@ class EmbeddingCase(unittest.TestCase):
         return prometheus_text.parse(text.decode())
 
     def wait_for(self, is_so, what):
-        """The first metrics of which it is so; the server asks its runners from time to time."""
+        """Returns the first metrics that meet the condition. The server polls its runners."""
         deadline = time.monotonic() + UNTIL_SECONDS
         while True:
             samples, _ = self.metrics()
@@ -75,20 +74,20 @@ class EmbeddingCase(unittest.TestCase):
             time.sleep(0.02)
 
     def wait_for_log(self, line):
-        """Until the log has a match; the server passes its runners' lines on from time to time."""
+        """Waits until a line of the log matches. The server forwards its runners' lines from time to time."""
         deadline = time.monotonic() + UNTIL_SECONDS
         while not re.search(line, self.server.log.read_text()):
             self.assertLess(time.monotonic(), deadline, f"the log has no {line}")
             time.sleep(0.02)
 
     def wait_until_idle(self):
-        """Until all texts that were sent are counted, and nothing is counted as waiting or active."""
+        """Waits until all sent texts are counted and no text is queued or active. Returns the metrics."""
         gauges = ("billow_embed_queue_pending_tokens", "billow_embed_batches_active", "billow_embed_context_utilization_percent")
         return self.wait_for(lambda samples: total(samples, "billow_embed_inputs_total") == self.n_sent and
-                             not any(total(samples, name) for name in gauges), "something stays counted, or is not")
+                             not any(total(samples, name) for name in gauges), "the counts of texts are wrong")
 
     def wait_for_inputs(self, n):
-        self.wait_for(lambda samples: total(samples, "billow_embed_inputs_total") >= n, "inputs are not counted")
+        self.wait_for(lambda samples: total(samples, "billow_embed_inputs_total") >= n, "inputs are missing from the counts")
 
 
 class TextFormat(unittest.TestCase):
@@ -98,7 +97,7 @@ class TextFormat(unittest.TestCase):
               ("h_count 2\n", "h_count 2\nb 1\n"), ("h_count 2\n", "h_count 2\na_total{z=\"1\"} 5\n"), ("a_total 4", 'a_total{m="x\\"y",n="2"} 4'),
               ("h_sum 3\n", ""), ("# TYPE h histogram\n", "# TYPE h histogram\n# TYPE h gauge\n"), ("counter", "number"))
 
-    def test_MT_7_what_breaks_a_rule_is_found(self):
+    def test_MT_7_parser_finds_broken_rules(self):
         self.assertEqual(total(prometheus_text.parse(self.GOOD)[0], "a_total"), 7)
         for right, wrong in self.FAULTS:
             with self.assertRaises(ValueError, msg=wrong):
@@ -129,7 +128,7 @@ class Load(EmbeddingCase):
             type(self).n_sent += 32 * client.result()
         return self.wait_until_idle()
 
-    def test_MT_7_FI_22_what_is_asked_under_load_is_answered(self):
+    def test_MT_7_FI_22_other_routes_answer_under_load(self):
         over = threading.Event()
         before = total(self.wait_until_idle(), "billow_embed_batches_created_total", model="m:latest")
         clients = self.clients(over, 6)
@@ -162,18 +161,18 @@ class Load(EmbeddingCase):
         self.assertEqual(n_scrapes, 100)
         self.assertGreater(total(last, "billow_embed_batches_created_total"), before + 2)
 
-    def test_CC_13_one_pass_runs_at_a_time_and_that_is_told(self):
+    def test_CC_13_one_pass_runs_at_a_time_and_metrics_show_it(self):
         over = threading.Event()
         clients = self.clients(over, 4)
-        most = 0
+        max_active = 0
         for _ in range(50):
             samples = self.metrics()[0]
-            most = max(most, total(samples, "billow_embed_batches_active"))
+            max_active = max(max_active, total(samples, "billow_embed_batches_active"))
             self.assertEqual(total(samples, "billow_embed_batches_max", model="m:latest"), 1)
         self.end(over, clients)
-        self.assertLessEqual(most, 1)
+        self.assertLessEqual(max_active, 1)
 
-    def test_MT_1_P_2_P_6_passes_have_the_tokens_of_their_texts(self):
+    def test_MT_1_P_2_P_6_passes_count_exactly_the_tokens_of_their_texts(self):
         def sums(samples):
             return {name: total(samples, "billow_embed_" + name) for name in
                     ("batch_tokens_sum", "input_tokens_sum", "inputs_total", "vectors_total", "batches_created_total", "queue_wait_seconds_count")}
@@ -190,7 +189,7 @@ class Load(EmbeddingCase):
         self.assertGreaterEqual(grown["batches_created_total"], usage / 2048)
         self.assertLessEqual(grown["batches_created_total"], 2 * math.ceil(usage / 2048))
 
-    def test_MT_6_each_request_that_embeds_tells_how_long_its_tokens_took(self):
+    def test_MT_6_each_embedding_request_measures_tokenization(self):
         name = "billow_tokenize_seconds"
         before, _ = self.metrics()
         self.embed(["a text of some words"] * 3)
@@ -199,8 +198,8 @@ class Load(EmbeddingCase):
         self.assertEqual(total(after, name + "_count", model="m:latest") - total(before, name + "_count", model="m:latest"), 1)
         self.assertGreater(total(after, name + "_sum", model="m:latest"), total(before, name + "_sum", model="m:latest"))
 
-    def drops_what_waited_behind(self, n):
-        """Whether 64 texts of a client that left were dropped, as long as n longer ones were in their way."""
+    def drops_queued_texts(self, n):
+        """Returns whether 64 texts of a disconnected client were dropped while n longer texts were before them."""
         dropped = total(self.wait_until_idle(), "billow_embed_dropped_total")
         n_before = self.n_sent
         with concurrent.futures.ThreadPoolExecutor(1) as pool:
@@ -214,9 +213,9 @@ class Load(EmbeddingCase):
         type(self).n_sent += 64
         return total(self.wait_until_idle(), "billow_embed_dropped_total") == dropped + 64
 
-    def test_SV_5_FI_5_MT_4_what_a_client_that_left_had_waiting_is_dropped(self):
-        # As many as are still in the way when the client has left, be the machine fast or slow.
-        self.assertTrue(any(self.drops_what_waited_behind(n) for n in (100, 400, 1600, 6400)))
+    def test_SV_5_FI_5_MT_4_queued_texts_are_dropped_after_disconnect(self):
+        # The client must disconnect while texts are before its own. How many that takes depends on the machine's speed.
+        self.assertTrue(any(self.drops_queued_texts(n) for n in (100, 400, 1600, 6400)))
 
 
 class Hostile(EmbeddingCase):
@@ -225,9 +224,9 @@ class Hostile(EmbeddingCase):
         return 1024 * next(int(line.split()[1]) for line in lines if line.startswith(what + ":"))
 
     def post(self, path, text, model="m"):
-        """The answer to an input that is JSON as it stands; the server's memory does not grow by more than it may."""
+        """Returns the answer to an input in JSON. Checks that the server's memory grows at most by the allowance."""
         body = b'{"model":"%s","%s":%s}' % (model.encode(), ROUTES[path].encode(), text)
-        pathlib.Path(f"/proc/{self.server.process.pid}/clear_refs").write_text("5")  # VmHWM begins anew
+        pathlib.Path(f"/proc/{self.server.process.pid}/clear_refs").write_text("5")  # resets VmHWM
         before = self.memory("VmRSS")
         status, _, answer = self.server.request("POST", path, body)
         growth = self.memory("VmHWM") - before
@@ -237,7 +236,7 @@ class Hostile(EmbeddingCase):
     def tearDown(self):
         self.assertEqual(self.server.request("POST", "/api/embed", {"model": "m", "input": "still here"})[0], 200)
 
-    def test_FI_13_a_million_inputs(self):
+    def test_FI_13_million_inputs(self):
         for element in (b'"a"', b'""', b"[1]", b"null", b"{}"):
             text = b"[" + b",".join([element] * 1_000_000) + b"]"
             for path in ROUTES:
@@ -245,7 +244,7 @@ class Hostile(EmbeddingCase):
                 self.assertEqual(status, 413, (path, element))
                 self.assertIn(b"65536", answer)
 
-    def test_FI_13_a_text_of_ten_megabytes(self):
+    def test_FI_13_text_of_ten_megabytes(self):
         for path in ROUTES:
             for text in (b'"' + b"word " * 2_000_000 + b'"', b'"' + b"x" * 10_000_000 + b'"'):
                 self.assertEqual(self.post(path, text)[0], 200, path)
@@ -268,21 +267,21 @@ class Hostile(EmbeddingCase):
             return answer[0]
         return answer["data"][0]["embedding"] if path.startswith("/v1") else answer["embeddings"][0]
 
-    def test_FI_13_bytes_that_are_no_text(self):
+    def test_FI_13_invalid_utf8(self):
         for path in ROUTES:
-            self.assertEqual(self.post(path, b'"a\x00b"')[0], 400, path)  # not allowed in JSON
-            # What is no UTF-8 is U+FFFD, and the model's normaliser drops that and NUL.
+            self.assertEqual(self.post(path, b'"a\x00b"')[0], 400, path)  # invalid in JSON
+            # Invalid UTF-8 becomes U+FFFD. The model's normaliser drops U+FFFD and NUL.
             for text, same in ((b'"a\\u0000b"', b'"ab"'), (b'"a\xff\xfeb"', b'"ab"'), (b'"a\xc3"', b'"a"'),
                                (b'"a\\ud800b"', b'"a\xef\xbf\xbdb"'), (b'"a\xed\xa0\x80b"', b'"ab"')):
                 self.assertEqual(self.vector(path, text), self.vector(path, same), (path, text))
 
-    def test_FI_13_PK_12_nothing(self):
+    def test_FI_13_PK_12_empty_inputs(self):
         for path in ("/v1/embeddings", "/embed"):
             self.assertEqual(self.post(path, b"[]")[0], 400)
             self.assertEqual(self.vector(path, b'""'), self.vector(path, b'" "'))
         self.assertEqual(self.post("/api/embed", b"[]")[0], 200)
 
-    def test_SV_9_unknown_models_have_the_errors_of_their_interface(self):
+    def test_SV_9_unknown_models_have_errors_of_each_api(self):
         status, answer = self.post("/v1/embeddings", b'"a"', "nobody")
         self.assertEqual(status, 404)
         error = json.loads(answer)["error"]
@@ -295,15 +294,15 @@ class Hostile(EmbeddingCase):
 
 
 class Sizes(EmbeddingCase):
-    """Passes of 128 tokens and one thread: the bits are those of the default sizes."""
+    """A server with passes of 128 tokens and one thread. Vectors equal those of the default sizes."""
 
     arguments = ("--n-batch", "128", "--threads", "1")
     variables = {"BILLOW_N_BATCH": "512", "BILLOW_N_UBATCH": "96", "BILLOW_CONTEXT_SIZE": "300"}
 
-    def test_CFG_8_an_option_wins_over_its_variable_and_all_four_sizes_are_told(self):
+    def test_CFG_8_options_override_variables_and_sizes_are_logged(self):
         self.wait_for_log(r"Batch configuration: n_batch=128, n_ubatch=96, n_seq_max=64, context_size=300, max_batches=1 \(1 in parallel\)")
 
-    def test_FI_12_what_is_longer_than_a_pass_is_refused_or_cut(self):
+    def test_FI_12_texts_longer_than_a_pass_are_refused_or_truncated(self):
         text = "word " * 200
         status, _, answer = self.server.request("POST", "/v1/embeddings", {"model": "m", "input": [text, "a"], "truncate": False})
         self.assertEqual(status, 400)
@@ -315,7 +314,7 @@ class Sizes(EmbeddingCase):
         self.assertEqual(status, 400)
         self.assertIn(b"97 of 96 tokens", answer)
 
-    def test_EQ_3_EQ_4_the_sizes_of_passes_and_the_threads_change_no_bit(self):
+    def test_EQ_3_EQ_4_pass_sizes_and_threads_change_no_bit(self):
         asked = [f"{i} words and " + "more of them " * (i % 25) for i in range(150)]
         small = self.embed(asked, encoding_format="base64")
         usage = small["usage"]["prompt_tokens"]
@@ -333,12 +332,12 @@ class Sizes(EmbeddingCase):
                 server.stop()
 
 
-class PassesAtOnce(EmbeddingCase):
-    """Two passes at once, of one thread each."""
+class ParallelPasses(EmbeddingCase):
+    """A server with two parallel passes of one thread each."""
 
     arguments = ("--threads", "2", "--n-batch", "256", "--max-batches", "2")
 
-    def test_CC_2_vectors_are_those_of_one_pass_at_a_time_and_the_context_is_kept(self):
+    def test_CC_2_parallel_passes_give_the_same_vectors_within_the_context(self):
         texts = [f"text {i} " * (1 + i * i % 40) for i in range(64)]
         alone = [self.embed([text], encoding_format="base64")["data"][0]["embedding"] for text in texts]
         with concurrent.futures.ThreadPoolExecutor(8) as pool:
@@ -349,20 +348,20 @@ class PassesAtOnce(EmbeddingCase):
             self.assertEqual([row["embedding"] for row in answer["data"]], alone)
         samples = self.wait_until_idle()
         self.assertEqual(total(samples, "billow_embed_batches_max", model="m:latest"), 2)
-        self.wait_for_log(r"max_batches=2 \(2 at once\)")
+        self.wait_for_log(r"max_batches=2 \(2 in parallel\)")
 
 
 class Faults(EmbeddingCase):
-    """Memory runs short for passes of more than 300 tokens; the log has every line."""
+    """A server whose passes of more than 300 tokens run out of memory. Its log has all levels."""
 
     arguments = ("--allow-faults", "--fail-embed-above", "300")
     variables = {"BILLOW_LOG": "debug"}
 
-    def test_OM_19_a_pass_without_memory_is_made_again_in_halves_and_is_seen(self):
+    def test_OM_19_pass_without_memory_is_retried_in_halves_and_logged(self):
         texts = [f"{i} words and " + "more of them " * (5 + i % 30) for i in range(40)]
         alone = [self.embed([text], encoding_format="base64")["data"][0]["embedding"] for text in texts]
         before = total(self.wait_until_idle(), "billow_embed_oom_retries_total")
-        self.assertEqual(before, 0, "each of them fits alone")
+        self.assertEqual(before, 0, "each text fits alone")
         answer = self.embed(texts, encoding_format="base64")
         self.assertEqual([row["embedding"] for row in answer["data"]], alone)
         samples = self.wait_until_idle()
@@ -379,20 +378,20 @@ class Faults(EmbeddingCase):
                      r"OOM retry succeeded at batch_size=\d+ after \d attempts"):
             self.wait_for_log(line)
 
-    def test_OM_21_a_text_that_has_no_memory_alone_fails_alone(self):
+    def test_OM_21_text_without_memory_fails_alone(self):
         answer = self.embed(["a", "word " * 400, "b"], partial=True)
         self.assertEqual([row.get("status") for row in answer["data"]], [None, 503, None])
         self.assertIn("no memory", answer["data"][1]["error"])
         self.assertGreater(total(self.wait_until_idle(), "billow_embed_failures_total", type="memory"), 0)
 
-    def test_faults_are_refused_unless_asked_for(self):
+    def test_faults_need_allow_faults(self):
         done = subprocess.run([self.server.program, "serve", "--fail-embed-above", "300"], capture_output=True, timeout=60, check=False)
         self.assertNotEqual(done.returncode, 0)
         self.assertIn(b"--allow-faults", done.stderr)
 
 
 class End(EmbeddingCase):
-    def test_FI_6_what_runs_is_finished_when_the_server_is_told_to_end(self):
+    def test_FI_6_running_requests_finish_after_sigterm(self):
         with concurrent.futures.ThreadPoolExecutor(1) as pool:
             running = pool.submit(self.embed, ["word " * 400] * 100, encoding_format="base64")
             self.wait_for_inputs(101)

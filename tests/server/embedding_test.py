@@ -1,6 +1,6 @@
-"""Embeddings of MiniLM through the server: equal to a plain float32 forward pass of its weights, whoever shares a pass.
+"""Tests that MiniLM's vectors equal a plain float32 forward pass of its weights, alone and in a batch.
 
-embedding_test.py --billow PROGRAM [unittest arguments]; exits with 77 where the model is not here.
+embedding_test.py --billow PROGRAM [unittest arguments]; exits with 77 if the model is missing.
 """
 
 import argparse
@@ -15,7 +15,7 @@ import sys
 import tempfile
 import unittest
 
-os.environ["OPENBLAS_NUM_THREADS"] = "1"  # its threads spin where others work
+os.environ["OPENBLAS_NUM_THREADS"] = "1"  # its threads would spin while others work
 
 import numpy
 from bert_reference import BertReference
@@ -26,7 +26,7 @@ parser.add_argument("--billow", required=True)
 options, rest = parser.parse_known_args()
 
 MINILM = MODELS / "all-minilm-l6-v2"
-LEAST_COSINE = {"f32": 0.9999, "f16": 0.9999, "q8_0": 0.999}
+MIN_COSINE = {"f32": 0.9999, "f16": 0.9999, "q8_0": 0.999}
 WORDS = ("the river carries boats towards an old harbour where merchants trade silk pepper and glass while children watch "
          "from windows above narrow streets of stone and every evening lamps are lit along the water before music begins "
          "photosynthesis turns light into sugar 1984 42 3.14 e-mail U.S. don't").split()
@@ -35,7 +35,7 @@ OTHERS = ("Übergrößenträger äßen Öl", "naïve café façade Ångström", 
 
 
 def texts(n, seed):
-    """Of all kinds: words of several scripts, empty ones, and some that fill the model's 512 tokens."""
+    """Returns texts of all kinds: words of several scripts, empty texts, and some that fill the model's 512 tokens."""
     chance = random.Random(seed)
     out = list(OTHERS)
     while len(out) < n:
@@ -51,7 +51,7 @@ class Embedding(unittest.TestCase):
         cls.folder = tempfile.TemporaryDirectory()
         cls.server = Server(cls.folder.name, program=str(pathlib.Path(options.billow).resolve()))
         cls.addClassCleanup(cls.server.process.kill)
-        for kind in LEAST_COSINE:
+        for kind in MIN_COSINE:
             done = subprocess.run([cls.server.program, "create", kind, "-q", kind], cwd=MINILM, env=cls.server.environment,
                                   capture_output=True, check=False)
             assert done.returncode == 0, done.stderr.decode()
@@ -68,21 +68,21 @@ class Embedding(unittest.TestCase):
         status, _, text = self.server.request("POST", path, body)
         return status, json.loads(text)["error"]
 
-    def test_EQ_6_equal_a_float32_reference(self):
+    def test_EQ_6_vectors_equal_a_float32_reference(self):
         asked = texts(500, 1)
         reference = BertReference(MINILM)
         ids = [self.server.json("POST", "/tokenize", {"model": "f32", "content": text, "add_special": True})["tokens"][:511] for text in asked]
         ids = [text if len(text) < 511 else text + [102] for text in ids]
         self.assertGreater(sum(len(text) == 512 for text in ids), 3)
         expected = numpy.array([reference.vector(text) for text in ids])
-        for model, least in LEAST_COSINE.items():
+        for model, min_cosine in MIN_COSINE.items():
             vectors = self.embed(model, asked)
             cosines = (vectors * expected).sum(1) / numpy.linalg.norm(vectors, axis=1)
             worst = int(cosines.argmin())
-            print(f"{model}: least cosine {cosines[worst]:.6f} ({len(ids[worst])} tokens), mean {cosines.mean():.6f}", flush=True)
-            self.assertGreater(cosines[worst], least, asked[worst][:60])
+            print(f"{model}: min cosine {cosines[worst]:.6f} ({len(ids[worst])} tokens), mean {cosines.mean():.6f}", flush=True)
+            self.assertGreater(cosines[worst], min_cosine, asked[worst][:60])
 
-    def test_the_engine_alone_is_measured_by_bench(self):
+    def test_bench_measures_the_engine(self):
         model = self.server.blob("q8_0")
 
         def bench(*arguments):
@@ -92,17 +92,17 @@ class Embedding(unittest.TestCase):
         out = json.loads(bench("-p", "42", "-t", "2", "-r", "1", "--json").stdout)
         self.assertEqual((out["architecture"], out["n_texts"], out["n_tokens"], out["threads"]), ("bert", 48, 42, 2))
         self.assertGreater(out["texts"]["tokens_per_second"], 0)
-        told = bench("-p", "16", "--parallel", "3", "-r", "1").stdout
-        self.assertRegex(told, r"3 texts of 16 tokens a pass +[0-9.]+ tokens/s")
+        output = bench("-p", "16", "--parallel", "3", "-r", "1").stdout
+        self.assertRegex(output, r"3 texts of 16 tokens a pass +[0-9.]+ tokens/s")
         for arguments, names in ((("-p", "513"), ("512", "513")), (("-p", "0"), ("--prompt-tokens",))):
             refused = bench(*arguments)
             self.assertEqual((refused.returncode, refused.stdout), (1, ""))
             for name in names:
                 self.assertIn(name, refused.stderr)
 
-    def test_EQ_1_EQ_2_a_vector_does_not_depend_on_its_neighbours(self):
+    def test_EQ_1_EQ_2_vector_does_not_depend_on_other_inputs(self):
         asked = texts(200, 2)
-        for model in LEAST_COSINE:
+        for model in MIN_COSINE:
             packed = self.embed(model, asked)
             alone = numpy.array([self.embed(model, [text])[0] for text in asked])
             self.assertLessEqual(numpy.abs(packed - alone).max(), 1e-6)
@@ -112,7 +112,7 @@ class Embedding(unittest.TestCase):
                 shuffled = self.embed(model, [asked[i] for i in order])
                 self.assertLessEqual(numpy.abs(shuffled - packed[order]).max(), 1e-6)
 
-    def test_SV_2_SV_3_long_inputs_are_cut_or_refused_and_others_unharmed(self):
+    def test_SV_2_SV_3_long_inputs_are_truncated_or_refused_without_effect_on_others(self):
         long = "word " * 100000
         with concurrent.futures.ThreadPoolExecutor(8) as pool:
             refused = [pool.submit(self.refused, "/api/embed", {"model": "f16", "input": ["a", long], "truncate": False}) for _ in range(2)]
@@ -135,7 +135,7 @@ class Embedding(unittest.TestCase):
         self.assertEqual(vectors.shape, (10000, 384))
         self.assertLessEqual(numpy.abs(vectors[[0, 5000, 9999]] - self.embed("f16", [asked[0], asked[5000], asked[9999]])).max(), 1e-6)
 
-    def test_FI_13_PK_12_unusable_inputs_have_the_specified_answers(self):
+    def test_FI_13_PK_12_invalid_inputs_have_the_specified_answers(self):
         self.assertEqual(self.server.json("POST", "/api/embed", {"model": "f16", "input": []})["embeddings"], [])
         self.assertEqual(self.server.json("POST", "/api/embed", {"model": "f16", "input": None})["embeddings"], [])
         for path in ("/api/embed", "/v1/embeddings"):

@@ -1,22 +1,22 @@
 #!/usr/bin/python3
-"""Stands in for llama-server: the routes that Billow asks for, on a Unix socket, and faults on demand.
+"""A fake llama-server with the routes that Billow uses, on a Unix socket, and with faults on demand.
 
-A model's answer is a chain: each token follows from the token before it, so that a test knows what is right however often
-the answer was broken off and continued. The file that BILLOW_FAKE_LLAMA names holds one JSON object:
+Each token of an answer depends only on the token before it. A test therefore knows the right answer even if the answer was
+interrupted and continued. BILLOW_FAKE_LLAMA is the path of a file with one JSON object:
 
   first, n_tokens       answers use the tokens first to first + n_tokens - 1
-  load_seconds          how long it loads, with a line of its log each tenth of a second
-  load_fails            a line that it logs as its error before it ends with status 1
-  silent_load           it loads for ever and logs nothing
+  load_seconds          duration of the load, with a log line each tenth of a second
+  load_fails            an error line that it logs before it exits with status 1
+  silent_load           the load never ends and logs nothing
   token_seconds         the time of each token
-  dies_after            tokens of an answer after which the process kills itself
-  hangs_after           tokens of an answer after which nothing answers any more
-  end_after             tokens of an answer after which it writes its end
-  refuses               a message with which each completion is refused
+  dies_after            number of tokens after which the process kills itself
+  hangs_after           number of tokens after which the server hangs
+  end_after             number of tokens after which the answer ends
+  refuses               the message of a refusal of each completion
   image_rows            tokens that each image takes, 20 if absent
-  tells_no_marker       /props has no marker of images, as in old versions
-  scratch_mib           what it logs of its buffers, 2 if absent
-  log                   a path to which each command line and each request is appended, as JSON lines
+  omits_marker          /props has no marker of images, as in old versions
+  scratch_mib           the buffer size in its log, 2 if absent
+  log                   a path to which it appends each command line and each request as JSON lines
 """
 
 import base64
@@ -56,11 +56,11 @@ def argument(name, default=None):
 
 
 def marker():
-    return "<__media__>" if plan().get("tells_no_marker") else os.environ.get("LLAMA_MEDIA_MARKER", "<__media_0__>")
+    return "<__media__>" if plan().get("omits_marker") else os.environ.get("LLAMA_MEDIA_MARKER", "<__media_0__>")
 
 
 def sizes_of(prompt):
-    """Of a prompt that is text and images: its tokens, and the token that it ends with."""
+    """Returns the number of tokens and the last token of a prompt with text and images."""
     images, places = [base64.b64decode(data) for data in prompt["multimodal_data"]], prompt["prompt_string"].count(marker())
     if not argument("--mmproj"):
         raise ValueError("Multimodal data provided, but model does not support multimodal requests.")
@@ -97,8 +97,8 @@ class Handler(BaseHTTPRequestHandler):
         if not ready.is_set():
             return self.answer(503, {"error": {"code": 503, "message": "Loading model", "type": "unavailable_error"}})
         if self.path == "/props":
-            told = {} if plan().get("tells_no_marker") else {"media_marker": marker()}
-            return self.answer(200, {"modalities": {"vision": bool(argument("--mmproj"))}, **told})
+            marker_field = {} if plan().get("omits_marker") else {"media_marker": marker()}
+            return self.answer(200, {"modalities": {"vision": bool(argument("--mmproj"))}, **marker_field})
         self.answer(200, {"status": "ok"})
 
     def do_POST(self):

@@ -1,12 +1,13 @@
-// A library for LD_PRELOAD that makes the file system of one process misbehave, as tests say while
-// it runs. $BILLOW_FAULT is the path of a file with one rule, read at each call that it may be of:
+// A library for LD_PRELOAD that injects faults into the file system and the clock of one process.
+// Tests can change the fault at run time. $BILLOW_FAULT is the path of a file with one rule, which
+// the library reads at each intercepted call:
 //
-//   hang CALLS PART    calls of these kinds ("open,read" or "all") on paths with PART in them wait
-//                      until the rule is another
-//   kill N PART        the process is killed just before its Nth call that changes something there
-//   clock SECONDS      the clock of the day is so far ahead; the steady clock is right
+//   hang CALLS PART    calls of these kinds ("open,read" or "all") wait until the rule changes, if
+//                      the path contains PART
+//   kill N PART        kills the process before its Nth changing call on a path that contains PART
+//   clock SECONDS      the wall clock is ahead by SECONDS; the steady clock is correct
 //
-// Any thread.
+// Thread-safe.
 #include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -33,7 +34,7 @@ struct Rule {
   char part[512] = "";
 };
 
-// By system calls alone, as everything else comes back here.
+// Reads the rule. Uses system calls directly, because this library intercepts the C functions.
 Rule read_rule() {
   Rule rule;
   static const char* const path = std::getenv("BILLOW_FAULT");
@@ -62,7 +63,7 @@ bool hangs(const Rule& rule, const char* call, const char* path) {
          std::strstr(path, rule.part) != nullptr;
 }
 
-// `changes`: the call is about to change something on the disk.
+// Applies the rule before a call. `changes` is true if the call changes the disk.
 void before(const char* call, const char* path, bool changes) {
   if (path == nullptr) return;
   const int saved = errno;

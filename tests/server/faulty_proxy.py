@@ -1,4 +1,4 @@
-"""A proxy that makes mistakes. It stands before a registry, or is the proxy of the environment (http_proxy, https_proxy)."""
+"""A proxy with faults. It is a reverse proxy of a registry, or the proxy of the environment (http_proxy, https_proxy)."""
 
 import http.client
 import http.server
@@ -21,10 +21,10 @@ class Quiet(http.server.ThreadingHTTPServer):
 
 
 class FaultyProxy:
-    """Cuts, stalls, damages, refuses and redirects answers about blobs at random.
+    """Cuts, stalls, damages, refuses and redirects answers for blobs at random.
 
-    A redirect leads to an address that expires (403) after some answers. `upstream` is the host of the registry that it stands
-    before; as a proxy of the environment it asks the host of each request. `tunnels` maps "host:port" to where tunnels to it lead.
+    A redirect leads to an URL that expires (403) after some answers. `upstream` is the host of the registry. As proxy of the
+    environment, it forwards to the host of each request. `tunnels` maps "host:port" to the target of tunnels to it.
     """
 
     def __init__(self, upstream=None, seed=0, tunnels=None):
@@ -32,15 +32,15 @@ class FaultyProxy:
         self.tunnels = tunnels or {}
         self.random = random.Random(seed)
         self.faults = ()  # of cut, stall, damage, refuse, redirect
-        self.share = 0.5  # of blobs' answers that have one
+        self.share = 0.5  # share of blobs' answers with a fault
         self.stall_seconds = 60
-        self.n_cut_uploads = 0  # that are still to be cut: half of the part goes to the registry
-        self.pause = 0  # seconds behind each 64 KiB of a blob
-        self.n_sent = 0  # bytes of blobs
+        self.n_cut_uploads = 0  # number of uploads still to cut: only half of the part reaches the registry
+        self.pause = 0  # seconds after each 64 KiB of a blob
+        self.n_sent = 0  # sent bytes of blobs
         self.n_faults = {}
         self.n_expired = 0
         self.n_tunnels = 0
-        self.lives = {}  # how many answers an address has left
+        self.lives = {}  # remaining answers of each URL
         self.lock = threading.Lock()
         self.is_over = threading.Event()
         owner = self
@@ -49,7 +49,7 @@ class FaultyProxy:
             protocol_version = "HTTP/1.1"
 
             def handle_any(self):
-                # What stands in buffers when a connection ends counts as sent: that is to be little.
+                # Buffered bytes count as sent when a connection ends, so the buffer is small.
                 self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 16)
                 try:
                     owner.forward(self)

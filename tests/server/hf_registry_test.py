@@ -1,4 +1,4 @@
-"""Pulls of hf.co/USER/REPO:QUANT, through a proxy of the environment, from a stand-in that answers as that site does.
+"""Tests pulls of hf.co/USER/REPO:QUANT through a proxy of the environment. A fake registry answers like hf.co.
 
   hf_registry_test.py --billow PROGRAM [NAME...]
 """
@@ -20,13 +20,13 @@ TEMPLATE = b"{{ if .System }}<|system|>{{ .System }}{{ end }}<|user|>{{ .Prompt 
 
 
 class Hub(ScriptedRegistry):
-    """The tag is the name of a quantisation in any case, or a file's; `latest` is Q4_K_M. Blobs are at another host, for a while."""
+    """A fake hf.co. A tag names a quantisation in any case, or a file; `latest` is Q4_K_M. Blobs have expiring URLs at another host."""
 
     def __init__(self, tls):
         super().__init__(self.answer_as_hub, tls)
         self.status = 302
-        self.n_lives = 1000  # how often an address of a blob answers
-        self.n_cuts = 0  # answers with ranges that break off
+        self.n_lives = 1000  # number of answers of a blob's URL
+        self.n_cuts = 0  # number of answers with ranges to cut off
         self.lives = {}
         self.n_expired = 0
         self.needs_key = False
@@ -93,12 +93,12 @@ class HubTest(Case):
         self.here = self.place("here", {"https_proxy": "http://" + self.proxy.host, "no_proxy": "127.0.0.1", "SSL_CERT_FILE": str(certificate[0])})
 
     def weights(self, name):
-        """The digest of the weights of a model of the store."""
+        """Returns the digest of the weights of a stored model."""
         text = self.here.server.json("POST", "/api/show", {"model": name})["modelfile"]
         line = next(line for line in text.splitlines() if line.startswith("FROM "))
         return "sha256:" + line.rpartition("sha256-")[2]
 
-    def test_tags_are_quants_or_files(self):
+    def test_tags_name_quantisations_or_files(self):
         for asked, tag, shown in (("hf.co/me/Some.Model-GGUF", "q4_k_m", "hf.co/me/Some.Model-GGUF:latest"),
                                   ("hf.co/me/Some.Model-GGUF:Q8_0", "q8_0", "hf.co/me/Some.Model-GGUF:Q8_0"),
                                   ("hf.co/me/Some.Model-GGUF:iq2_xs", "iq2_xs", "hf.co/me/Some.Model-GGUF:iq2_xs"),
@@ -108,14 +108,14 @@ class HubTest(Case):
                 self.assertEqual(self.here.last("pull", asked), "success")
                 self.assertIn(shown.lower(), [model.lower() for model in self.here.models()])
                 self.assertEqual(self.weights(shown), digest_of(self.hub.weights(tag)))
-                said = self.here.server.json("POST", "/api/show", {"model": asked})
-                self.assertEqual((said["template"], said["details"]["quantization_level"]), (TEMPLATE.decode(), {"q4_k_m": "Q4_K_M"}.get(tag, tag.upper())))
+                shown_model = self.here.server.json("POST", "/api/show", {"model": asked})
+                self.assertEqual((shown_model["template"], shown_model["details"]["quantization_level"]), (TEMPLATE.decode(), {"q4_k_m": "Q4_K_M"}.get(tag, tag.upper())))
         self.assertGreater(self.proxy.n_tunnels, 0)
-        # A tag in other letters is the model that is there.
+        # A tag in another case names the existing model.
         self.assertEqual(self.here.last("pull", "hf.co/ME/some.model-gguf:q8_0"), "success")
         self.assertEqual(len(self.here.models()), 5)
 
-    def test_blobs_are_at_another_host_that_gets_no_token(self):
+    def test_token_is_not_sent_to_blob_host(self):
         self.hub.needs_key = True
         for status in (301, 302, 303, 307, 308):
             with self.subTest(status):
@@ -128,20 +128,20 @@ class HubTest(Case):
                 self.assertRegex(signed[0].fields["authorization"], "^[A-Za-z0-9+/=]+:[A-Za-z0-9+/=]+$")
                 self.here.delete("hf.co/me/Some.Model-GGUF:Q8_0")
 
-    def test_addresses_that_expire_are_asked_for_again(self):
-        self.hub.n_lives, self.hub.n_cuts = 2, 2  # the question where the blob is counts, too
+    def test_expired_urls_are_renewed(self):
+        self.hub.n_lives, self.hub.n_cuts = 2, 2  # the request for the blob's location counts, too
         self.assertEqual(self.here.last("pull", "hf.co/me/Some.Model-GGUF:Q8_0"), "success")
         self.assertEqual(self.here.unsound(), [])
         self.assertEqual((self.hub.n_cuts, self.hub.n_expired), (0, 2))
 
-    def test_what_is_wrong_is_said(self):
+    def test_errors_of_the_hub_are_reported(self):
         for name, words in (("hf.co/me/Some.Model-GGUF:Q3_K_S", "pull model manifest: 400: " + NO_QUANT), ("hf.co/me/Sharded", "pull model manifest: 400: " + SHARDED),
                             ("hf.co/me/Private", "hf.co: unauthorized: the registry gives no tokens (401: Invalid username or password.)")):
             with self.subTest(name):
                 self.assertEqual(self.here.last("pull", name), words)
         self.assertEqual(self.here.models(), [])
 
-    def test_the_proxy_is_needed(self):
+    def test_pulls_use_the_proxy(self):
         self.proxy.tunnels = {host + ":443": "127.0.0.1:9" for host in HOSTS}
         self.assertRegex(self.here.last("pull", "hf.co/me/Some.Model-GGUF"), "hf.co: .*(CONNECT|502)")
 

@@ -1,4 +1,4 @@
-"""Registries that send what they should not: one clear line, nothing outside the store, no token to strangers, a server that lives.
+"""Tests hostile registries: the server survives, reports one clear line, writes only to the store, and sends no token to other hosts.
 
   hostile_registry_test.py --billow PROGRAM [NAME...]
 """
@@ -16,7 +16,7 @@ from transfer_case import MB, Case, random_gguf
 WEIGHTS = random_gguf(300_000)
 MANIFEST = "application/vnd.docker.distribution.manifest.v2+json"
 MODEL = "application/vnd.ollama.image.model"
-SECONDS = 20  # that any case may take
+SECONDS = 20  # max time of a case
 
 
 def layer(digest=digest_of(WEIGHTS), size=len(WEIGHTS), kind=MODEL, **more):
@@ -43,31 +43,31 @@ class Hostile(Case):
         self.name = self.fake.host + "/a/m"
 
     def tearDown(self):
-        self.assertIsNone(self.here.server.process.poll(), "the server lives")
+        self.assertIsNone(self.here.server.process.poll(), "the server has ended")
         self.assertEqual(self.here.unsound(), [])
 
     def outside(self):
-        """Files that are neither of the store nor the user's keys nor the log."""
+        """Returns the files outside the store, the user's keys and the log."""
         kept = (self.here.server.models, self.here.home / ".ollama", self.here.server.log)
         return sorted(str(path) for path in self.folder.rglob("*")
                       if path.is_file() and not any(path == keep or keep in path.parents for keep in kept))
 
     def refused(self, words, name=None, **fields):
-        """Pulls; the error is one line with these words, and the model is not there."""
+        """Pulls, and expects a one-line error with these words and no model. Returns the error."""
         began = time.monotonic()
         status, _, text = self.here.server.request("POST", "/api/pull", {"model": name or self.name, "insecure": True, "stream": False, **fields})
-        told = json.loads(text).get("error", text.decode())
-        self.assertGreaterEqual(status, 400, told)
-        self.assertRegex(told, words)
-        self.assertNotRegex(told, "[\x00-\x1f\x7f]")
-        self.assertLess(len(told), 1500)
+        message = json.loads(text).get("error", text.decode())
+        self.assertGreaterEqual(status, 400, message)
+        self.assertRegex(message, words)
+        self.assertNotRegex(message, "[\x00-\x1f\x7f]")
+        self.assertLess(len(message), 1500)
         self.assertLess(time.monotonic() - began, SECONDS)
         self.assertEqual(self.outside(), [])
         self.assertEqual(self.here.models(), [])
-        return told
+        return message
 
     def serve(self, *answers, path="/manifests/"):
-        """These bytes answer requests for such paths, one after the other, the last one for ever."""
+        """Answers requests for these paths with these bytes, one after another. The last answer repeats."""
         left = list(answers)
 
         def answer(request):
@@ -96,7 +96,7 @@ class Hostile(Case):
             (manifest(*[layer()] * 20_000), "20000 layers"),
             (manifest(layer(kind="application/vnd.ollama.image.tensor")), "MLX"),
             (manifest(layer(kind="application/vnd.docker.image.rootfs.diff.tar.gzip")), "container image"),
-            (b'{"schemaVersion":2,"layers":[' + b"{}," * 2_600_000 + b"{}]}", "has no config"),  # each of these may take hours
+            (b'{"schemaVersion":2,"layers":[' + b"{}," * 2_600_000 + b"{}]}", "has no config"),  # a slow parser would take hours
             (b"{" + b",".join(b'"%x":1' % i for i in range(800_000)) + b"}", "more than 4096 members"),
             (b" " * (9 * MB), "more than [0-9]+ bytes"),
         ]
@@ -106,7 +106,7 @@ class Hostile(Case):
                 self.refused(words)
         self.assertFalse(any("/blobs/" in request.path for request in self.fake.requests))
 
-    def test_answers_that_are_none(self):
+    def test_malformed_http_answers(self):
         bomb = gzip.compress(bytes(200 * MB), 9)
         cases = [
             (b"", "[Ee]mpty reply"), (b"hello\r\n\r\n", "HTTP/0.9|[Uu]nsupported|[Rr]eceived"), (b"HTTP/1.1 \r\n\r\n", "."),
@@ -144,7 +144,7 @@ class Hostile(Case):
                 self.serve(answer)
                 self.refused(words)
 
-    def test_a_token_goes_to_the_registry_alone(self):
+    def test_token_is_sent_only_to_the_registry(self):
         for moved in ("/manifests/", "/blobs/"):
             with self.subTest(moved):
                 self.stranger.requests.clear()
@@ -165,7 +165,7 @@ class Hostile(Case):
                 self.assertTrue(self.stranger.requests)
                 self.assertFalse([request.path for request in self.stranger.requests if "authorization" in request.fields])
                 self.here.delete(self.name)
-        # A stranger that asks for a token gets none.
+        # Another host that asks for a token gets none.
         self.stranger.answer = lambda request: reply(401, b"no", {"WWW-Authenticate": f'Bearer realm="http://{self.fake.host}/token"'})
         self.refused("401")
 
@@ -209,17 +209,17 @@ class Hostile(Case):
                 self.serve(answer, path=digest_of(WEIGHTS))
                 self.refused(words)
         self.assertEqual([name for name in self.here.files() if "partial" in name], [])
-        # These come again and again, and each attempt waits longer: the client is not kept for ever.
+        # The server retries these with growing delays, but not forever.
         slow = [(probe, reply(200, WEIGHTS + b"x")), (probe, reply(206, WEIGHTS, {"Content-Range": f"bytes 1-{n}/{n}"})),
                 (probe, reply(206, WEIGHTS, {"Content-Range": f"bytes 0-{n - 1}/{n + 1}"})), (probe, reply(206, WEIGHTS, {"Content-Range": "bytes -5--1/-1"})),
                 (probe, reply(416)), (probe, reply(206, WEIGHTS[:10], {"Content-Range": whole}))]
         for answers in slow:
             with self.subTest(str(answers[1])[:80]):
                 self.serve(*answers, path=digest_of(WEIGHTS))
-                self.left_early()
+                self.disconnect_early()
 
-    def left_early(self):
-        """A client that leaves soon: nothing of the pull stays but what can be resumed."""
+    def disconnect_early(self):
+        """Disconnects soon. Checks that only resumable parts of the pull remain."""
         body = json.dumps({"model": self.name, "insecure": True}).encode()
         with socket.create_connection(("127.0.0.1", self.here.server.port), 30) as client:
             client.sendall(b"POST /api/pull HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
@@ -246,9 +246,9 @@ class Hostile(Case):
             with self.subTest(kind=kind, content=content, config=config):
                 layers = [("model", WEIGHTS), *([(kind, content)] if kind else [])]
                 self.fake.add("a/m:latest", layers, config)
-                told = self.here.last("pull", self.name, insecure=True)
-                if told != "success":
-                    self.assertNotIn("\n", told)
+                message = self.here.last("pull", self.name, insecure=True)
+                if message != "success":
+                    self.assertNotIn("\n", message)
                     continue
                 for path, body in (("show", {}), ("generate", {"prompt": "x", "stream": False}), ("chat", {"messages": [{"role": "user", "content": "x"}], "stream": False})):
                     status, _, text = self.here.server.request("POST", "/api/" + path, {"model": self.name, **body})

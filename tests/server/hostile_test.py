@@ -1,4 +1,4 @@
-"""Clients that send what they should not: the specified answers, nothing written outside the store, and a server that lives.
+"""Tests hostile clients: they get the specified answers, the server writes only to the store, and it survives.
 
 hostile_test.py --billow PROGRAM [--without-model]
 """
@@ -20,13 +20,13 @@ from server import WEIGHTS, Server
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--billow", required=True)
-parser.add_argument("--without-model", action="store_true", help="nothing that a slow build could not answer")
+parser.add_argument("--without-model", action="store_true", help="only tests that a slow build can pass")
 options, rest = parser.parse_known_args()
 HAS_MODEL = WEIGHTS.exists() and not options.without_model
 
 
 def raw(server, data, close_sending=False, timeout=30):
-    """What comes back for these bytes, until the server closes or there is nothing more for a while."""
+    """Returns the answer to these bytes, until the server closes the connection or is silent for a while."""
     with socket.create_connection(("127.0.0.1", server.port), timeout=timeout) as connection:
         connection.sendall(data)
         if close_sending:
@@ -66,7 +66,7 @@ class Hostile(unittest.TestCase):
         assert code == 0 and before == ["log", "models"], (code, before)
 
     def tearDown(self):
-        self.assertEqual(self.server.request("GET", "/healthz")[0], 200, "the server is well afterwards")
+        self.assertEqual(self.server.request("GET", "/healthz")[0], 200, "the server is unhealthy after the test")
 
     def test_malformed_json(self):
         for path in ("/api/generate", "/api/chat", "/api/embed", "/api/show", "/api/create", "/api/copy",
@@ -77,7 +77,7 @@ class Hostile(unittest.TestCase):
                 self.assertIn(status, (400, 404), (path, body[:30], text))
                 self.assertIn("error", json.loads(text), (path, body[:30]))
 
-    def test_names_that_lead_elsewhere(self):
+    def test_names_with_path_traversal(self):
         for name in ("../../etc/passwd", "/etc/passwd", "a/../../b", "..", "m:../x", "%2e%2e/x", "x" * 5000, "a\x00b"):
             for path, field in (("/api/generate", "model"), ("/api/show", "model"), ("/api/delete", "model"),
                                 ("/api/copy", "source"), ("/api/create", "model")):
@@ -88,7 +88,7 @@ class Hostile(unittest.TestCase):
         for digest in ("sha256:..%2f..%2fx", "sha256:" + "0" * 63, "..", "sha256-" + "g" * 64):
             self.assertEqual(self.server.request("POST", "/api/blobs/" + digest, b"x")[0], 400, digest)
 
-    def test_blobs_of_another_content_leave_nothing(self):
+    def test_blobs_with_wrong_digest_leave_nothing(self):
         digest = "sha256:" + "0" * 64
         status, _, text = self.server.request("POST", "/api/blobs/" + digest, b"x" * 100000)
         self.assertEqual(status, 400)
@@ -125,15 +125,15 @@ class Hostile(unittest.TestCase):
             with socket.create_connection(("127.0.0.1", self.server.port)) as connection:
                 connection.sendall(post("/api/generate", b'{"model":"m","prompt":"hi"}')[:cut])
 
-    def test_slow_senders_hold_up_nobody(self):
+    def test_slow_senders_delay_no_other_client(self):
         slow = [socket.create_connection(("127.0.0.1", self.server.port)) for _ in range(50)]
         for connection in slow:
             connection.sendall(b"POST /api/chat HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n{")
-        self.assertEqual(self.server.request("GET", "/api/tags")[0], 200)  # while all of them wait
+        self.assertEqual(self.server.request("GET", "/api/tags")[0], 200)  # while all slow senders wait
         for connection in slow:
             connection.close()
 
-    def test_a_prompt_that_is_too_long_is_refused_alike_everywhere(self):
+    def test_too_long_prompt_has_the_same_error_on_all_routes(self):
         if not HAS_MODEL:
             self.skipTest("no model")
         text = "word " * 9000
@@ -144,10 +144,10 @@ class Hostile(unittest.TestCase):
             status, _, answer = self.server.request("POST", path, {"model": "m", **body})
             self.assertEqual(status, 400, path)
             error = json.loads(answer)["error"]
-            said = error["message"] if isinstance(error, dict) else error
-            self.assertRegex(said, r"longer than the context length .* it has \d+ tokens, the context 8192")
+            message = error["message"] if isinstance(error, dict) else error
+            self.assertRegex(message, r"longer than the context length .* it has \d+ tokens, the context 8192")
 
-    def test_a_slow_reader_slows_only_itself(self):
+    def test_slow_reader_delays_only_itself(self):
         if not HAS_MODEL:
             self.skipTest("no model")
         body = json.dumps({"model": "m", "prompt": "Count.", "options": {"num_predict": 500}}).encode()
@@ -158,7 +158,7 @@ class Hostile(unittest.TestCase):
                                                                 "options": {"num_predict": 5}})
             self.assertTrue(answer["done"])
 
-    def test_clients_that_leave_free_their_places(self):
+    def test_disconnected_clients_free_their_places(self):
         if not HAS_MODEL:
             self.skipTest("no model")
         for _ in range(20):
@@ -185,7 +185,7 @@ class EndOfServer(unittest.TestCase):
         server.json("POST", "/api/generate", {"model": "m"})
         return server
 
-    def test_a_killed_server_leaves_no_runner_and_a_sound_store(self):
+    def test_killed_server_leaves_no_runner_and_a_valid_store(self):
         with tempfile.TemporaryDirectory() as folder:
             server = self.start(folder)
             runner, = server.runners()
@@ -194,12 +194,12 @@ class EndOfServer(unittest.TestCase):
             deadline = time.monotonic() + 60
             while pathlib.Path(f"/proc/{runner}").exists() and time.monotonic() < deadline:
                 time.sleep(0.01)
-            self.assertFalse(pathlib.Path(f"/proc/{runner}").exists(), "an orphan")
+            self.assertFalse(pathlib.Path(f"/proc/{runner}").exists(), "the runner outlived the server")
             again = Server(folder, program=str(pathlib.Path(options.billow).resolve()))
             self.assertEqual(again.json("GET", "/api/tags")["models"][0]["name"], "m:latest")
             self.assertEqual(again.stop(), 0)
 
-    def test_what_runs_finishes_when_it_is_told_to_end(self):
+    def test_running_answers_finish_after_sigterm(self):
         with tempfile.TemporaryDirectory() as folder:
             server = self.start(folder)
             body = {"model": "m", "prompt": "Count to a hundred.", "options": {"num_predict": 150, "temperature": 0}}
@@ -207,13 +207,13 @@ class EndOfServer(unittest.TestCase):
             self.addCleanup(connection.close)
             connection.request("POST", "/api/generate", json.dumps(body))
             answer = connection.getresponse()
-            answer.readline()  # it runs
+            answer.readline()  # the answer has started
             runner, = server.runners()
             self.assertEqual(server.stop(), 0)
             self.assertTrue(json.loads(answer.read().splitlines()[-1])["done"])
             self.assertFalse(pathlib.Path(f"/proc/{runner}").exists())
 
-    def test_it_says_that_it_drains(self):
+    def test_draining_server_reports_not_ready(self):
         with tempfile.TemporaryDirectory() as folder:
             server = self.start(folder, "--drain-delay", "120")
             self.assertEqual(server.request("GET", "/readyz")[0], 200)
@@ -223,18 +223,18 @@ class EndOfServer(unittest.TestCase):
                 time.sleep(0.01)
             status, headers, text = server.request("GET", "/readyz")
             self.assertEqual((status, headers["Retry-After"]), (503, "1"), text)
-            self.assertEqual(server.request("POST", "/api/generate", {"model": "m"})[0], 200, "as before, for a while")
+            self.assertEqual(server.request("POST", "/api/generate", {"model": "m"})[0], 200, "requests still work during the drain delay")
             server.process.send_signal(signal.SIGTERM)
-            self.assertEqual(server.process.wait(60), 0)  # a second signal ends at once
+            self.assertEqual(server.process.wait(60), 0)  # a second signal ends the server immediately
 
-    def test_a_full_queue_is_told(self):
+    def test_full_queue_is_reported(self):
         with tempfile.TemporaryDirectory() as folder:
             server = self.start(folder, "--max-queue", "1", "--parallel", "1")
             running = http.client.HTTPConnection("127.0.0.1", server.port, timeout=120)
             self.addCleanup(running.close)
             endless = {"model": "m", "prompt": "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12,", "raw": True, "options": {"num_predict": -1, "temperature": 0}}
             running.request("POST", "/api/generate", json.dumps(endless))
-            running.getresponse().readline()  # it runs
+            running.getresponse().readline()  # the answer has started
             body = {"model": "m", "prompt": "Count.", "stream": False, "options": {"num_predict": 5}}
             statuses = []
             waiting = threading.Thread(target=lambda: statuses.append(server.request("POST", "/api/generate", body)[0]))

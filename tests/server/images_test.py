@@ -1,8 +1,8 @@
-"""Images in prompts, through every API: with a stand-in for llama-server, and with a real one where there is one.
+"""Tests images in prompts through every API, with a fake llama-server, and with a real one if it is installed.
 
 images_test.py --billow PROGRAM --make-models PROGRAM [unittest arguments]
 
-The real one needs BILLOW_TEST_VISION: a folder with NAME.gguf, NAME.mmproj.gguf of models that see, and picture.png.
+The real one needs BILLOW_TEST_VISION, a folder with picture.png, and NAME.gguf and NAME.mmproj.gguf of vision models.
 """
 
 import base64
@@ -27,7 +27,7 @@ MARKER = "<__media__>"
 
 
 def with_own_projector(path, source):
-    """The file of a Llama, as if a projector stood in it: behind its header come more keys, in multiples of the alignment."""
+    """Writes a Llama file that seems to contain a projector: more keys follow its header, in multiples of the alignment."""
     data = source.read_bytes()
     keys = gguf_text("llama.vision.block_count") + struct.pack("<II", 4, 1)
     filler = gguf_text("filler") + struct.pack("<I", 8)
@@ -38,7 +38,7 @@ def with_own_projector(path, source):
 
 
 class Seeing(Place):
-    """A model with a projector."""
+    """A test case with a model that has a projector."""
 
     def setUp(self):
         super().setUp()
@@ -62,7 +62,7 @@ class Seeing(Place):
         return [entry["body"]["prompt"] for entry in self.notes("body")][-1]
 
     def sent(self):
-        """The text of the last prompt, "<image>" for its marker, and its images as sizes."""
+        """Returns the last prompt's text with "<image>" as marker, and the sizes of its images."""
         prompt = self.last_prompt()
         marker = self.server_marker()
         return (prompt["prompt_string"].replace(marker, "<image>"),
@@ -75,29 +75,29 @@ class Seeing(Place):
 
 
 class Apis(Seeing):
-    """What each of them sends."""
+    """What each API sends to llama-server."""
 
-    def test_show_tells_that_it_sees(self):
+    def test_show_reports_vision(self):
         shown = self.post("/api/show", {})
         self.assertIn("vision", shown["capabilities"])
         self.assertEqual(shown["projector_info"]["general.architecture"], "clip")
         self.assertIn("FROM", shown["modelfile"].replace("# FROM", "", 1))
         self.assertEqual(self.server.json("GET", "/props?model=m")["modalities"], {"vision": True, "audio": False})
 
-    def test_the_runner_gets_the_projector(self):
+    def test_runner_gets_the_projector(self):
         self.post("/api/generate", {"prompt": "a", "options": {"num_predict": 1}})
         command = self.notes("command")[0]
         self.assertIn("--mmproj", command["command"])
         self.assertIn("LLAMA_MEDIA_MARKER", command["variables"])
-        self.assertIsInstance(self.last_prompt(), list, "a prompt without images is tokens")
+        self.assertIsInstance(self.last_prompt(), list, "a prompt without images is sent as tokens")
 
     def test_ollama_generate(self):
         got = self.post("/api/generate", {"prompt": "see [img] b", "images": [text64(png(4, 3)), text64(png(6, 5))],
                                           "options": {"num_predict": 2}})
         text, sizes = self.sent()
         self.assertIn("<image>see <image> b", text)
-        self.assertEqual(sizes, [(6, 5), (4, 3)], "the second one has no place, so it stands before the text")
-        self.assertEqual(got["prompt_eval_count"], len(text.replace("<image>", "")) + 2 * 20, "what llama-server counts")
+        self.assertEqual(sizes, [(6, 5), (4, 3)], "the second one has no place, so it is before the text")
+        self.assertEqual(got["prompt_eval_count"], len(text.replace("<image>", "")) + 2 * 20, "llama-server's count of tokens")
 
     def test_ollama_chat_with_history_and_results_of_tools(self):
         self.post("/api/chat", {"options": {"num_predict": 2}, "messages": [
@@ -139,24 +139,24 @@ class Apis(Seeing):
         self.assertIn("<image>a", text)
         self.assertIn("<image>b", text)
 
-    def test_llama_servers_own_route(self):
+    def test_completion_route_of_llama_server(self):
         got = self.post("/completion", {"prompt": {"prompt_string": f"a{MARKER}b", "multimodal_data": [text64(png(4, 3))]}, "n_predict": 2})
         self.assertEqual(self.sent(), ("a<image>b", [(4, 3)]))
         self.assertEqual(got["tokens_evaluated"], 22)
         self.assertEqual(self.server.json("GET", "/props?model=m")["media_marker"], MARKER)
 
-    def test_every_kind_of_picture_arrives_as_png(self):
+    def test_every_picture_format_arrives_as_png(self):
         for name, size in (("lossy.webp", (19, 13)), ("plain.jpg", (19, 13)), ("turned6.jpg", (13, 19)), ("animated.gif", (19, 13)),
                            ("rgba.bmp", (19, 13)), ("cmyk.jpg", (19, 13)), ("palette_clear.png", (19, 13))):
             self.post("/api/generate", {"prompt": "a", "images": [text64((FIXTURES / name).read_bytes())], "options": {"num_predict": 1}})
             self.assertEqual(self.sent()[1], [size], name)
 
-    def test_the_prompt_is_shown_with_places(self):
+    def test_debug_render_marks_images(self):
         got = self.post("/api/generate", {"prompt": "a", "images": [text64(png(4, 3))], "_debug_render_only": True})
         self.assertIn("[img-0]a", got["_debug_info"]["rendered_template"])
         self.assertEqual(got["_debug_info"]["image_count"], 1)
 
-    def test_run_takes_pictures_of_the_command_line(self):
+    def test_run_command_adds_pictures(self):
         (self.folder / "photo.png").write_bytes(png(8, 3))
         done = subprocess.run([options.billow, "run", "m", "What is in ./photo.png ?"], cwd=self.folder, capture_output=True, timeout=120,
                               env={**os.environ, "OLLAMA_HOST": self.server.url}, stdin=subprocess.DEVNULL, check=False)
@@ -166,9 +166,9 @@ class Apis(Seeing):
 
 
 class Refusals(Seeing):
-    """What is refused, by name."""
+    """Refused requests, and the names in their errors."""
 
-    def test_models_that_do_not_see(self):
+    def test_models_without_vision(self):
         self.add("blind")
         self.assertEqual(self.refused("/api/generate", {"model": "blind", "prompt": "a", "images": [text64(png(4, 3))]}),
                          "registry.ollama.ai/library/blind:latest does not support vision")
@@ -177,7 +177,7 @@ class Refusals(Seeing):
                          "images are not supported yet: own:latest runs on text alone")
         self.assertEqual(self.post("/api/generate", {"model": "own", "prompt": "7", "options": {"num_predict": 1}})["eval_count"], 1)
 
-    def test_a_projector_within_the_models_own_file(self):
+    def test_projector_inside_the_model_file(self):
         path = with_own_projector(self.folder / "inside.gguf", self.folder / "writer.gguf")
         for engine in ("billow", "llama"):
             self.add("inside-" + engine, path, parameters={"engine": engine})
@@ -186,7 +186,7 @@ class Refusals(Seeing):
                              f"images are not supported yet: inside-{engine}:latest runs on text alone")
             self.assertEqual(self.post("/api/generate", {"model": "inside-" + engine, "prompt": "7", "options": {"num_predict": 1}})["eval_count"], 1)
 
-    def test_what_is_no_picture(self):
+    def test_invalid_pictures(self):
         bomb = bytearray(png(1, 1))
         bomb[16:24] = struct.pack(">II", 50_000, 50_000)
         bomb[29:33] = struct.pack(">I", zlib.crc32(bomb[12:29]))
@@ -197,14 +197,14 @@ class Refusals(Seeing):
             self.assertEqual(self.refused("/api/generate", {"prompt": "a", "images": [text64(data)]}), why)
             self.assertEqual(self.refused("/v1/chat/completions", {"messages": [
                 {"role": "user", "content": [{"type": "image_url", "image_url": data_url(data)}]}]}), why)
-        self.assertEqual(self.notes("body"), [], "nothing of it reaches llama-server")
+        self.assertEqual(self.notes("body"), [], "a refused picture reached llama-server")
 
-    def test_pictures_of_the_web(self):
+    def test_image_urls(self):
         for url in ("http://127.0.0.1/a.png", "https://example.org/a.png"):
             self.assertIn("image URLs are not currently supported", self.refused("/v1/chat/completions", {"messages": [
                 {"role": "user", "content": [{"type": "image_url", "image_url": {"url": url}}]}]}))
 
-    def test_places_that_a_template_does_not_have(self):
+    def test_templates_without_place_for_images(self):
         self.assertIn("has no place for image 1", self.refused("/api/generate", {
             "prompt": "a", "images": [text64(png(4, 3))], "template": "nothing"}))
         self.assertEqual(self.refused("/api/generate", {"prompt": "a", "suffix": "b", "images": [text64(png(4, 3))],
@@ -214,9 +214,9 @@ class Refusals(Seeing):
 
 @unittest.skipUnless(pathlib.Path(registries.PROGRAM).exists(), "docker-registry is not installed")
 class Pulled(Seeing):
-    """A projector that comes with a model from a registry."""
+    """A model with a projector from a registry."""
 
-    def test_the_runner_gets_it(self):
+    def test_runner_gets_pulled_projector(self):
         registry = registries.Registry(self.folder / "registry")
         self.addCleanup(registry.stop)
         name = registry.host + "/me/m"
@@ -235,15 +235,15 @@ class Pulled(Seeing):
 
 
 class Sizes(Seeing):
-    """How positions are counted, and what becomes of a context that is full."""
+    """How images count as positions, and what happens when the context is full."""
 
-    def test_more_rows_than_were_expected(self):
+    def test_more_rows_than_expected(self):
         self.plan(image_rows=3000)
         got = self.post("/api/generate", {"prompt": "abc", "raw": True, "images": [text64(png(4, 3))], "options": {"num_predict": 40}})
         self.assertEqual(got["prompt_eval_count"], 3003)
         self.assertEqual(got["eval_count"], 40)
 
-    def test_more_rows_than_the_context_has(self):
+    def test_more_rows_than_the_context(self):
         self.plan(image_rows=1_000_000)
         status, _, body = self.server.request("POST", "/api/generate", {
             "model": "m", "prompt": "abc", "raw": True, "images": [text64(png(4, 3))], "stream": False})
@@ -252,7 +252,7 @@ class Sizes(Seeing):
         self.plan()
         self.post("/api/generate", {"prompt": "abc", "options": {"num_predict": 2}})
 
-    def test_an_answer_that_grows_keeps_its_images(self):
+    def test_growing_answer_keeps_its_images(self):
         got = self.post("/api/generate", {"prompt": "abc", "raw": True, "images": [text64(png(4, 3))], "options": {"num_predict": 2000}})
         self.assertEqual(got["eval_count"], 2000)
         prompts = [entry["body"]["prompt"] for entry in self.notes("body")]
@@ -276,12 +276,12 @@ class Sizes(Seeing):
         self.assertEqual(sizes, [(4 + i, 3) for i in range(10 - len(sizes) - 4, 6)], "the latest ones")
         self.assertEqual(text.count("<image>"), len(sizes))
 
-    def test_text_that_looks_like_the_marker_is_text(self):
-        self.plan(tells_no_marker=True)
+    def test_marker_in_text_stays_text(self):
+        self.plan(omits_marker=True)
         self.post("/api/generate", {"prompt": f"a {MARKER} b", "raw": True, "images": [text64(png(4, 3))], "options": {"num_predict": 2}})
         self.assertEqual(self.last_prompt()["prompt_string"], f"{MARKER}a < __media__> b")
 
-    def test_many_at_once(self):
+    def test_many_parallel_requests(self):
         with concurrent.futures.ThreadPoolExecutor(8) as pool:
             results = list(pool.map(lambda n: self.post("/api/generate", {
                 "prompt": "a" * (n + 1), "raw": True, "images": [text64(png(4, 3, n))] * (n % 3 + 1), "options": {"num_predict": 20}}), range(16)))
@@ -289,7 +289,7 @@ class Sizes(Seeing):
 
 
 class Direct:
-    """llama-server asked without Billow."""
+    """A llama-server without Billow."""
 
     def __init__(self, folder, model, mmproj):
         self.socket = str(folder / f"{mmproj.name}.sock")
@@ -298,7 +298,7 @@ class Direct:
             REAL, "--model", str(model), "--mmproj", str(mmproj), "--host", self.socket, "--ctx-size", "4096", "--parallel", "1",
             "--kv-unified", "--batch-size", "512", "--ubatch-size", "512", "--cache-type-k", "f16", "--cache-type-v", "f16", "--threads", "1",
             "--no-jinja", "--chat-template", "chatml", "--offline", "--no-webui"], stdout=self.log, stderr=self.log)
-        until(lambda: self.ask("/health") == {"status": "ok"}, "llama-server does not begin")
+        until(lambda: self.ask("/health") == {"status": "ok"}, "llama-server does not start")
         self.marker = self.ask("/props")["media_marker"]
 
     def ask(self, path, body=None):
@@ -314,7 +314,7 @@ class Direct:
 
 @unittest.skipUnless(REAL and VISION, "set BILLOW_TEST_VISION, and BILLOW_TEST_LLAMA_SERVER or install llama.cpp")
 class Real(Place):
-    """The same text as by asking llama-server itself."""
+    """Compares the text with that of llama-server itself."""
 
     N = 8
 
@@ -344,17 +344,17 @@ class Real(Place):
                 "options": {"temperature": 0, "num_predict": self.N, "seed": 1, "repeat_penalty": 1.0, "top_k": 1}})
             got = json.loads(body)
             with self.subTest(model=name, images=len(images)):
-                if "error" in wanted:  # a vocabulary without the tokens around a picture
+                if "error" in wanted:  # the vocabulary lacks the tokens around a picture
                     self.assertIn(wanted["error"]["message"], got["error"])
                     continue
                 self.assertEqual(status, 200, body)
                 self.assertEqual(got["prompt_eval_count"], wanted["tokens_evaluated"])
-                # Models of random weights write bytes that are no text, which a stream does not tell.
+                # Models with random weights write invalid UTF-8, which a stream cannot show.
                 self.assertEqual(got["response"].split("\ufffd")[0], wanted["content"].split("\ufffd")[0])
                 if "\ufffd" not in wanted["content"]:
                     self.assertEqual(got["eval_count"], wanted["tokens_predicted"])
 
-    def test_the_same_text_for_each_model(self):
+    def test_same_text_for_each_model(self):
         self.serve(program=REAL)
         for path in sorted(pathlib.Path(VISION).glob(os.environ.get("BILLOW_TEST_VISION_ONLY", "*") + ".mmproj.gguf")):
             begin = time.monotonic()

@@ -1,6 +1,6 @@
-"""A server whose models run on llama-server: a stand-in with faults (fake_llama_server.py), or the real one.
+"""A server whose models run on llama-server: a fake with faults (fake_llama_server.py), or the real one.
 
-The real one is the program of BILLOW_TEST_LLAMA_SERVER, or llama-server on PATH. Programs that use this are called with
+The real one is the program BILLOW_TEST_LLAMA_SERVER, or llama-server on PATH. Programs that import this module take the arguments
 --billow PROGRAM --make-models PROGRAM [unittest arguments].
 """
 
@@ -25,8 +25,8 @@ options, rest = parser.parse_known_args()
 
 FAKE = pathlib.Path(__file__).resolve().with_name("fake_llama_server.py")
 REAL = os.environ.get("BILLOW_TEST_LLAMA_SERVER") or shutil.which("llama-server")
-FIRST, N_TOKENS = 20, 60  # tokens of the generated models that are letters and signs
-LONG = 120  # seconds until something counts as never
+FIRST, N_TOKENS = 20, 60  # the tokens of the generated models that are letters and signs
+LONG = 120  # timeout in seconds
 PATIENCE = 3
 
 
@@ -45,7 +45,7 @@ def is_running(pid):
 
 
 class Place(unittest.TestCase):
-    """A server whose models run on llama-server."""
+    """A test case with a server whose models run on llama-server."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -69,13 +69,13 @@ class Place(unittest.TestCase):
     def end(self):
         if self.server.process.poll() is None:
             self.server.stop()
-        until(lambda: not any(is_running(pid) for pid in self.pids()), "a llama-server lives on")
+        until(lambda: not any(is_running(pid) for pid in self.pids()), "a llama-server still runs")
 
     def add(self, name="m", path=None, **fields):
         self.server.add_model(name, path or self.folder / "writer.gguf", **fields)
 
     def add_adapted(self, name, path, adapters, **fields):
-        """A model with these adapter files."""
+        """Adds a model with these adapter files."""
         self.add("adapted-base", path)
         digests = {}
         for adapter in adapters:

@@ -1,6 +1,6 @@
-"""The real llama-server, on a real small model: answers, adapters, and what becomes of it when it fails.
+"""Tests the real llama-server on a real small model: answers, adapters, and failures.
 
-llama_real_test.py --billow PROGRAM --make-models PROGRAM [unittest arguments]; exits with 77 where there is no llama-server.
+llama_real_test.py --billow PROGRAM --make-models PROGRAM [unittest arguments]; exits with 77 if there is no llama-server.
 """
 
 import concurrent.futures
@@ -28,7 +28,7 @@ def descendants(pid):
 
 
 class Answers(Place):
-    """Beside those of the own engine."""
+    """Compares answers with those of Billow's engine."""
 
     def setUp(self):
         super().setUp()
@@ -42,16 +42,16 @@ class Answers(Place):
             "messages": [{"role": "user", "content": "Name the capital of France."}], **fields})
 
     def first_token(self, model):
-        """With its log probability."""
+        """Returns the first token and its log probability."""
         body = {"model": model, "messages": [{"role": "user", "content": "Hi"}], "logprobs": True, "top_logprobs": 3, "max_tokens": 4, "temperature": 0}
         return self.server.json("POST", "/v1/chat/completions", body)["choices"][0]["logprobs"]["content"][0]
 
-    def test_both_engines_answer_alike(self):
+    def test_both_engines_give_the_same_answer(self):
         llama, own = self.chat("m"), self.chat("own")
         self.assertEqual(llama["prompt_eval_count"], own["prompt_eval_count"])
         self.assertEqual(llama["message"]["content"][:20], own["message"]["content"][:20])
 
-    def test_an_answer_is_held_to_a_schema(self):
+    def test_answer_follows_a_schema(self):
         schema = {"type": "object", "properties": {"city": {"type": "string", "maxLength": 20}}, "required": ["city"]}
         got = self.chat("m", format=schema, options={"temperature": 0, "num_predict": 60})
         self.assertIn("city", json.loads(got["message"]["content"]))
@@ -62,7 +62,7 @@ class Answers(Place):
         self.assertEqual(len(got["top_logprobs"]), 3)
         self.assertAlmostEqual(got["logprob"], own["logprob"], delta=0.1)
 
-    def test_an_adapter_changes_the_answer_as_on_the_own_engine(self):
+    def test_adapter_changes_the_answer_as_on_billows_engine(self):
         adapter = write_adapter(options.billow, WEIGHTS, self.folder / "adapter.gguf", size=0.3)
         for name, engine in (("llama-with", "llama"), ("own-with", "billow")):
             self.add_adapted(name, WEIGHTS, [adapter], parameters={"engine": engine})
@@ -73,7 +73,7 @@ class Answers(Place):
 
 
 class Faults(Place):
-    """What becomes of the real program when it fails."""
+    """Failures of the real program."""
 
     def setUp(self):
         super().setUp()
@@ -81,7 +81,7 @@ class Faults(Place):
         self.add("m", WEIGHTS, parameters={"engine": "llama"})
 
     def llama(self):
-        """The process of llama-server."""
+        """Returns the process id of llama-server."""
         def found():
             for pid in descendants(self.server.process.pid):
                 with contextlib.suppress(OSError):
@@ -91,7 +91,7 @@ class Faults(Place):
         return until(found, "there is no llama-server")
 
     def strike(self, sign):
-        """The last line of a stream whose llama-server gets the signal once it has begun."""
+        """Sends the signal to llama-server after a stream has started. Returns the last line of the stream."""
         connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=LONG)
         connection.request("POST", "/api/generate", json.dumps({"model": "m", "prompt": "Count:", "raw": True, "options": {"num_predict": 2000}}))
         answer = connection.getresponse()
@@ -100,21 +100,21 @@ class Faults(Place):
         os.kill(pid, sign)
         last = json.loads(answer.read().splitlines()[-1])
         connection.close()
-        until(lambda: not is_running(pid), "the broken llama-server lives on")
+        until(lambda: not is_running(pid), "the broken llama-server still runs")
         return last
 
     def is_well(self):
         return self.generate("Hello", options={"num_predict": 2})[0] == 200
 
-    def test_a_crash_in_an_answer(self):
+    def test_crash_during_an_answer(self):
         self.assertIn("error", self.strike(signal.SIGKILL))
         until(self.is_well, "the model does not come back")
 
-    def test_a_hang_in_an_answer(self):
+    def test_hang_during_an_answer(self):
         self.assertIn("error", self.strike(signal.SIGSTOP))
         until(self.is_well, "the model does not come back")
 
-    def test_a_start_that_takes_long(self):
+    def test_slow_start(self):
         with concurrent.futures.ThreadPoolExecutor() as pool:
             answer = pool.submit(self.is_well)
             pid = self.llama()

@@ -1,4 +1,4 @@
-"""Models that run on llama-server, with a stand-in that has faults. llama_real_test.py has the real one.
+"""Tests models that run on llama-server, with a fake that has faults. llama_real_test.py uses the real one.
 
 llama_server_test.py --billow PROGRAM --make-models PROGRAM [unittest arguments]
 """
@@ -25,7 +25,7 @@ def as_text(text):
 
 
 def with_architecture(path, source, name):
-    """The same file under another architecture's name, of as many letters."""
+    """Writes the same file with another architecture's name of the same length."""
     key = as_text("general.architecture") + struct.pack("<I", 8)
     data = source.read_bytes()
     at = data.index(key) + len(key)
@@ -38,7 +38,7 @@ def with_architecture(path, source, name):
 class Choice(Place):
     """Which engine runs a model."""
 
-    def test_a_model_of_unknown_architecture_runs_on_llama_server(self):
+    def test_unknown_architecture_runs_on_llama_server(self):
         self.serve()
         with_architecture(self.folder / "new.gguf", self.folder / "writer.gguf", "strng")
         self.add("strange", self.folder / "new.gguf")
@@ -46,10 +46,10 @@ class Choice(Place):
         self.assertEqual(self.models()[0]["engine"], "llama")
         self.assertEqual(self.models()[0]["size_vram"], 3 << 20)
         command = self.notes("command")[0]
-        self.assertNotIn("LLAMA_ARG_MODEL", command["variables"], "variables of the user change what runs")
+        self.assertNotIn("LLAMA_ARG_MODEL", command["variables"], "llama-server got a variable of the user")
         self.assertIn("--kv-unified", command["command"])
 
-    def test_without_llama_server_an_unknown_architecture_is_refused_with_a_hint(self):
+    def test_unknown_architecture_is_refused_with_a_hint_without_llama_server(self):
         self.server = Server(self.folder, ["--threads", "1"], program=options.billow, variables={"PATH": "/nowhere"})
         self.addCleanup(self.end)
         with_architecture(self.folder / "new.gguf", self.folder / "writer.gguf", "strng")
@@ -58,7 +58,7 @@ class Choice(Place):
         self.assertIn("strng", error)
         self.assertIn("llama-server", error)
 
-    def test_a_known_architecture_runs_on_the_own_engine(self):
+    def test_known_architecture_runs_on_billows_engine(self):
         self.serve()
         self.add()
         self.answer(options={"num_predict": 2})
@@ -72,7 +72,7 @@ class Choice(Place):
         command = self.notes("command")[0]["command"]
         self.assertEqual(command[command.index("--n-gpu-layers") + 1], "7")
 
-    def test_option_engine_forces_llama_server_except_where_a_model_names_its_own(self):
+    def test_option_engine_forces_llama_server_unless_the_model_names_an_engine(self):
         self.serve("--engine", "llama")
         self.add()
         self.add("own", parameters={"engine": "billow"})
@@ -82,7 +82,7 @@ class Choice(Place):
         self.assertEqual(engines["m:latest"], "llama")
         self.assertNotEqual(engines["own:latest"], "llama")
 
-    def test_another_engine_than_those_known_is_refused(self):
+    def test_unknown_engine_is_refused(self):
         self.serve()
         status, _, body = self.server.request("POST", "/api/create", {"model": "m", "from": "x", "parameters": {"engine": "vllm"}})
         self.assertEqual(status, 400, body)
@@ -92,33 +92,33 @@ class Choice(Place):
 
 
 class Answers(Place):
-    """What comes through."""
+    """Answers of llama-server through Billow."""
 
     def setUp(self):
         super().setUp()
         self.serve()
         self.add_forced()
 
-    def test_a_streamed_answer_comes_token_by_token(self):
+    def test_streamed_answer_comes_token_by_token(self):
         self.plan(token_seconds=0.05)
         lines = self.server.lines("/api/generate", {"model": "m", "prompt": "7", "raw": True, "options": {"num_predict": 12}})
         self.assertGreater(len(lines), 6)
         self.assertEqual(lines[-1]["eval_count"], 12)
         self.assertEqual(lines[-1]["done_reason"], "length")
 
-    def test_the_end_of_the_model_ends_the_answer(self):
+    def test_end_token_ends_the_answer(self):
         self.plan(end_after=9)
         got = self.answer()
         self.assertEqual(got["done_reason"], "stop")
 
-    def test_a_stop_string_cuts_the_answer(self):
+    def test_stop_string_cuts_the_answer(self):
         whole = self.answer(options={"num_predict": 40})["response"]
         cut = whole[len(whole) // 2:len(whole) // 2 + 3]
         got = self.answer(options={"num_predict": 40, "stop": [cut]})
         self.assertEqual(got["response"], whole[:whole.index(cut)])
         self.assertEqual(got["done_reason"], "stop")
 
-    def test_a_context_that_grows_gives_the_same_text(self):
+    def test_growing_context_gives_the_same_text(self):
         long = self.answer(options={"num_predict": 3000}, keep_alive=-1)
         self.assertEqual(long["eval_count"], 3000)
         stretches = [entry["body"] for entry in self.notes("body")]
@@ -131,20 +131,20 @@ class Answers(Place):
             expected.append(token)
         self.assertEqual(stretches[-1]["prompt"][len(stretches[0]["prompt"]):], expected)
 
-    def test_a_refusal_of_llama_server_is_told(self):
+    def test_refusal_of_llama_server_is_reported(self):
         self.plan(refuses="the tea is cold")
         self.assertIn("the tea is cold", self.error(400))
         self.plan()
         self.answer(options={"num_predict": 2})
 
-    def test_what_llama_server_cannot_do_is_refused_by_name(self):
+    def test_unsupported_features_are_refused_by_name(self):
         status, _, body = self.server.request("POST", "/v1/completions", {"model": "m", "prompt": "7", "echo": True, "logprobs": 1})
         self.assertEqual(status, 400, body)
         status, _, body = self.server.request("POST", "/api/embed", {"model": "m", "input": "7"})
         self.assertGreaterEqual(status, 400, body)
         self.assertIn(b"embed", body)
 
-    def test_adapters_go_to_llama_server_and_models_of_other_adapters_to_another(self):
+    def test_each_set_of_adapters_has_its_own_llama_server(self):
         adapters = [write_adapter(options.billow, self.folder / "writer.gguf", self.folder / f"{seed}.gguf", seed) for seed in (1, 2)]
         for name, given in (("one", adapters[:1]), ("two", adapters)):
             self.add_adapted(name, self.folder / "writer.gguf", given, parameters={"engine": "llama"})
@@ -153,18 +153,18 @@ class Answers(Place):
             sent = [pathlib.Path(command[i + 1]).read_bytes() for i, word in enumerate(command) if word == "--lora"]
             self.assertEqual(sent, [path.read_bytes() for path in given], name)
         self.assertEqual(len(set(self.pids())), 2)
-        # A scale stands in the file: that of the command would be lost.
+        # llama-server uses only the scale in the file, so a scale of the command is refused.
         done = subprocess.run([options.billow, "runner", "--describe", str(self.folder / "writer.gguf"), "--engine", "llama", "--llama-server",
                                str(FAKE), "--adapter", f"{adapters[0]}:0.5"], capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 1)
-        self.assertIn("an adapter on llama-server has no scale but that of its file", json.loads(done.stdout)["error"])
+        self.assertIn("llama-server takes no scale for an adapter, except the scale in its file", json.loads(done.stdout)["error"])
 
-    def test_many_answers_at_once(self):
+    def test_many_parallel_answers(self):
         with concurrent.futures.ThreadPoolExecutor(12) as pool:
             results = list(pool.map(lambda n: self.answer(prompt="7 " * (n + 1), options={"num_predict": 200 + n}), range(24)))
         self.assertEqual([result["eval_count"] for result in results], [200 + n for n in range(24)])
 
-    def test_an_embedding_model_embeds(self):
+    def test_embedding_model_makes_vectors(self):
         self.add("vectors", self.folder / "vectors.gguf", parameters={"engine": "llama"})
         got = self.server.json("POST", "/api/embed", {"model": "vectors", "input": ["7", "7 7 7 7"]})
         self.assertEqual(len(got["embeddings"]), 2)
@@ -174,23 +174,23 @@ class Answers(Place):
 
 
 class Faults(Place):
-    """What becomes of a llama-server that fails."""
+    """Failures of llama-server."""
 
-    def test_a_slow_start_is_waited_for(self):
+    def test_server_waits_for_slow_start(self):
         self.serve(program=FAKE)
         self.add_forced()
         self.plan(load_seconds=3)
         self.assertGreaterEqual(self.answer(options={"num_predict": 2})["load_duration"], 2.5e9)
 
-    def test_a_load_that_fails_says_why(self):
+    def test_failed_load_reports_the_reason(self):
         self.serve()
         self.add_forced()
         self.plan(load_fails="error loading model: unknown model architecture: 'strange'")
         self.assertIn("unknown model architecture: 'strange'", self.error(500))
         self.plan()
-        until(lambda: self.generate(options={"num_predict": 2})[0] == 200, "a good start is not tried again")
+        until(lambda: self.generate(options={"num_predict": 2})[0] == 200, "the model is not loaded again")
 
-    def test_a_silent_load_ends_after_the_load_time(self):
+    def test_silent_load_times_out(self):
         self.server = Server(self.folder, ["--threads", "1", "--llama-server", str(FAKE)], program=options.billow,
                              variables={"BILLOW_FAKE_LLAMA": str(self.plan_path), "BILLOW_LOAD_TIMEOUT": "2s"})
         self.addCleanup(self.end)
@@ -200,7 +200,7 @@ class Faults(Place):
         self.assertGreaterEqual(self.generate()[0], 500)
         self.assertLess(time.monotonic() - begin, LONG)
 
-    def test_a_crash_in_an_answer_is_that_answers_error_and_the_next_one_is_good(self):
+    def test_crash_fails_its_answer_and_the_next_one_succeeds(self):
         self.serve()
         self.add_forced()
         self.answer(options={"num_predict": 2})
@@ -211,14 +211,14 @@ class Faults(Place):
         until(lambda: self.generate(options={"num_predict": 2})[0] == 200, "the model does not come back")
         self.assertGreater(len(set(self.pids())), 1)
 
-    def test_a_crash_between_answers_is_not_noticed_by_the_next(self):
+    def test_crash_between_answers_has_no_effect(self):
         self.serve()
         self.add_forced()
         self.answer(options={"num_predict": 2})
         os.kill(self.pids()[-1], signal.SIGKILL)
         until(lambda: self.generate(options={"num_predict": 2})[0] == 200, "the model does not come back")
 
-    def test_a_hang_ends_the_answer_and_the_next_one_is_good(self):
+    def test_hang_fails_its_answer_and_the_next_one_succeeds(self):
         self.serve()
         self.add_forced()
         self.plan(hangs_after=5)
@@ -229,7 +229,7 @@ class Faults(Place):
         self.plan()
         until(lambda: self.generate(options={"num_predict": 2})[0] == 200, "the model does not come back")
 
-    def test_no_llama_server_outlives_a_server_that_is_killed(self):
+    def test_no_llama_server_outlives_a_killed_server(self):
         self.serve()
         self.add_forced()
         self.answer(options={"num_predict": 2}, keep_alive=-1)
@@ -247,7 +247,7 @@ class Faults(Place):
         self.server.json("POST", "/api/generate", {"model": "m", "keep_alive": 0})
         until(lambda: not is_running(pid), "llama-server outlives its model")
 
-    def test_a_client_that_goes_ends_its_answer(self):
+    def test_client_disconnect_ends_its_answer(self):
         self.serve()
         self.add_forced()
         self.plan(token_seconds=0.05)
@@ -255,11 +255,11 @@ class Faults(Place):
             subprocess.run(["curl", "-sN", self.server.url + "/api/generate", "-d",
                             json.dumps({"model": "m", "prompt": "7", "raw": True, "options": {"num_predict": 5000}})],
                            timeout=2, stdout=subprocess.DEVNULL, check=False)
-        until(lambda: self.notes("gone"), "the answer goes on")
+        until(lambda: self.notes("gone"), "the answer continues after the disconnect")
         self.plan()
         self.answer(options={"num_predict": 2})
 
-    def test_a_program_that_is_no_llama_server_is_told(self):
+    def test_wrong_program_is_reported(self):
         self.serve(program="/bin/false")
         self.add_forced()
         self.assertIn("llama-server has ended", self.error(500))
@@ -270,16 +270,16 @@ class Faults(Place):
 
 
 class Memory(Place):
-    """The ledger counts it."""
+    """Memory of llama-server in the ledger."""
 
-    def test_answers_wait_for_cells_under_a_small_budget_and_all_end(self):
+    def test_all_answers_end_under_a_small_budget(self):
         self.serve("--memory", "96M", "--parallel", "4")
         self.add_forced()
         with concurrent.futures.ThreadPoolExecutor(8) as pool:
             results = list(pool.map(lambda n: self.answer(prompt="7 " * (n + 1), options={"num_predict": 600}), range(8)))
         self.assertEqual([result["eval_count"] for result in results], [600] * 8)
 
-    def test_a_llama_server_that_takes_more_than_was_calculated_answers(self):
+    def test_llama_server_above_calculated_memory_still_answers(self):
         self.serve("--memory", "1G")
         self.add_forced()
         self.plan(scratch_mib=700)

@@ -1,9 +1,9 @@
-"""Many clients at once on a real model: answers are those given alone, and nothing is left behind.
+"""Tests many parallel clients on a real model: answers equal those given alone, and nothing leaks.
 
 load_test.py --billow PROGRAM [--seconds 20] [--clients 64] [--kill]
 
-Each client asks one of a set of prompts, greedily, by a route of either API, streamed or not; a tenth of the requests is
-cancelled midway. With --kill the runner is killed at random moments meanwhile. Prints what was measured.
+Each client asks one of a set of prompts with greedy sampling, by a route of either API, streamed or not. A tenth of the requests
+is cancelled midway. With --kill, the runner is killed at random moments. Prints measurements.
 """
 
 import argparse
@@ -30,11 +30,11 @@ TOKENS = [8, 24, 48]
 
 
 class Lost(Exception):
-    """The answer has an error in it, or broke off, after it had begun."""
+    """The answer failed or was cut off after it had started."""
 
 
 def bodies():
-    """Every kind of request: path, body, whether it streams."""
+    """Returns every kind of request: path, body, whether it streams."""
     for question in QUESTIONS:
         for n_tokens in TOKENS:
             options = {"temperature": 0, "num_predict": n_tokens}
@@ -62,7 +62,7 @@ def text_of(path, line):
 
 
 def ask(port, path, body, cancel_after=None):
-    """The status and the text of an answer; (0, None) where it was cancelled."""
+    """Returns the status and the text of an answer; (0, None) if it was cancelled."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=300)
     try:
         connection.request("POST", path, json.dumps(body))
@@ -132,7 +132,7 @@ class Load:
             elif status == 503:
                 self.count("refused")
             elif self.kills and "ended twice" in text:
-                self.count("lost")  # two kills have met it, or one that asks the same
+                self.count("lost")  # two kills hit this request, or an equal one
             else:
                 self.others.append(f"{status} {text}")
 
@@ -187,19 +187,19 @@ def run(server, options):
 
     def meanwhile():
         nonlocal n_kills, n_then
-        # Soon at first, for short runs.
+        # The first kills come soon, for short runs.
         time.sleep(random.uniform(0.5, 2.5 if n_kills < 3 else 7) if options.kill else 0.5)
         runners = server.runners()
         if runners:
             try:
                 samples.append((resident(server.process.pid), resident(runners[0])))
-                # One that has been of use: a runner that is killed again and again while it loads is given up.
+                # Kill only runners that have answered: the server gives up a model whose runners always die while loading.
                 if options.kill and load.n["answered"] > n_then:
                     os.kill(runners[0], signal.SIGKILL)
                     n_kills += 1
                     n_then = load.n["answered"]
             except (OSError, ValueError):
-                pass  # it has just ended
+                pass  # the runner has just ended
 
     load = Load(server, expected, options.seconds, options.kill)
     before = server.json("GET", "/api/ps")
@@ -207,7 +207,7 @@ def run(server, options):
     load.run(options.clients, meanwhile)
     elapsed = time.monotonic() - started
     deadline = time.monotonic() + 20
-    while time.monotonic() < deadline:  # what was cancelled has to end, too
+    while time.monotonic() < deadline:  # cancelled requests must end, too
         text = server.request("GET", "/metrics/load")[2].decode()
         running = [line for line in text.splitlines() if line.startswith(("billow_requests_running ", "billow_requests_waiting "))]
         if all(line.endswith(" 0") for line in running):
@@ -233,9 +233,9 @@ def run(server, options):
     if load.lost and not options.kill:
         faults.append(f"{len(load.lost)} lost answers, such as {load.lost[0]}")
     if options.kill and (n_kills == 0 or load.n["answered"] == 0):
-        faults.append("nothing was killed, or nothing answered")
+        faults.append("there was no kill, or no answer")
     if not all(line.endswith(" 0") for line in running):
-        faults.append(f"what was cancelled still runs: {running}")
+        faults.append(f"cancelled requests still run: {running}")
     if len(server.runners()) > 1:
         faults.append(f"{len(server.runners())} children")
     if open_files(server.process.pid) > warm["files"] + 40:
@@ -247,7 +247,7 @@ def run(server, options):
         faults.append(f"{loads} loads")
     status, text = ask(server.port, *next(bodies()))
     if status != 200 or text != expected[0]:
-        faults.append(f"the server is not well afterwards: {status} {text}")
+        faults.append(f"the server is unhealthy afterwards: {status} {text}")
     for fault in faults:
         print("FAILED:", fault)
     return 1 if faults else 0

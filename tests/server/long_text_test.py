@@ -1,13 +1,13 @@
-"""Long sampled answers: the text that clients read is the text of the tokens, however it is read and whatever runs beside it.
+"""Tests that clients of long sampled answers read exactly the text of the tokens, for any reader and any parallel requests.
 
 long_text_test.py --billow PROGRAM [--seconds S] [--seed N] [--keep FOLDER]
 
-Rounds of requests to /api/generate, on all models at once. In each round some clients read at once, others hardly read until
-everybody else has the whole answer, so that pieces are merged. `context` gives the tokens. Their text, by the decoder of
-vocabulary.py and, where the Python package `tokenizers` is installed, by that, is compared with the text that was streamed. Each
-request is repeated alone, without a stream, and has to give the same tokens and text. There are stop strings, several temperatures,
-and contexts so small that they are compacted. Without --seconds there is one short round. Prints a summary as JSON; exits with 77 if no
-model is there.
+Runs rounds of requests to /api/generate on all models in parallel. In each round, some clients read immediately. Others read slowly
+until all others have their whole answer, so that pieces are merged. The answer's `context` has the tokens. The test decodes them with
+vocabulary.py, and also with the Python package `tokenizers` if it is installed, and compares the text with the stream. Each request
+is repeated alone without a stream, and must give the same tokens and text. Requests have stop strings, several temperatures, and
+contexts so small that they are compacted. Without --seconds there is one short round. Prints a summary as JSON; exits with 77 if
+there is no model.
 """
 
 import argparse
@@ -32,13 +32,13 @@ PROMPTS = ["Name two colours.", "Write a long story about a lighthouse and its k
            "Write a C program that sorts numbers, and explain each line.", "Tell me about 東京 and Москва, and use emoji 😀.", "List a hundred animals."]
 STOPS = [["\n\n", "lighthouse"], [" the sea"], ["10.", "```"]]
 SAMPLINGS = [{}, {"temperature": 1.2}, {"temperature": 1.2, "top_k": 0, "top_p": 1.0}, {"temperature": 2.0, "top_k": 0, "top_p": 1.0}]
-SHORT = {"smollm2": 250, "qwen": 50, "gemma": 250}  # tokens of the answers of a short run
-READ_BUFFER = 4096  # of slow readers' sockets
-SLOW_SECONDS, SLOW_BYTES = 5, 1000  # so much a slow reader takes in so long: without any byte in 60 s its connection is closed
+SHORT = {"smollm2": 250, "qwen": 50, "gemma": 250}  # max tokens of an answer in a short run
+READ_BUFFER = 4096  # receive buffer of slow readers
+SLOW_SECONDS, SLOW_BYTES = 5, 1000  # a slow reader takes SLOW_BYTES per SLOW_SECONDS; the server closes a connection after 60 s without a byte
 
 
 def answer_of(parts):
-    """Text, tokens of prompt and answer, the reason of the end, and the number of pieces."""
+    """Returns text, tokens of prompt and answer, the done reason, and the number of pieces."""
     for part in parts:
         assert "error" not in part, part
     assert parts and parts[-1]["done"], "the stream has no end"
@@ -46,7 +46,7 @@ def answer_of(parts):
 
 
 def stream(port, body, may_read):
-    """The answer, read slowly until `may_read` is set; None: at once."""
+    """Returns the answer. Reads slowly until `may_read` is set; None: reads immediately."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=3600)
     connection.connect()
     if may_read is not None:
@@ -63,7 +63,7 @@ def stream(port, body, may_read):
 
 
 def other_decoder(vocabulary):
-    """A function from tokens to text of the package `tokenizers`; None where that is not installed."""
+    """Returns a function from tokens to text of the package `tokenizers`; None if it is not installed."""
     if importlib.util.find_spec("tokenizers") is None:
         return None
     from tokenizers import decoders
@@ -80,7 +80,7 @@ def cut(text, stops):
 
 
 class Round:
-    """Requests that run together, then one after the other."""
+    """Requests that run in parallel, then one after another."""
 
     def __init__(self, server, bodies, fault, counts):
         self.server, self.bodies, self.fault, self.counts = server, bodies, fault, counts
@@ -112,7 +112,7 @@ class Round:
         body = self.bodies[i]
         whole_text, whole_tokens, whole_reason, _ = answer_of([self.server.json("POST", "/api/generate", {**body, "stream": False})])
         if (text, tokens, reason) != (whole_text, whole_tokens, whole_reason):
-            self.fault(f"{body}: alone it is {whole_text!r}, among others {text!r}")
+            self.fault(f"{body}: alone {whole_text!r}, in parallel {text!r}")
         empty = self.server.json("POST", "/api/generate", {**body, "stream": False, "options": {**body["options"], "num_predict": 0}})
         prompt = empty["context"]
         written = tokens[len(prompt):]
@@ -123,7 +123,7 @@ class Round:
         if text != cut(decoded, stops):
             self.fault(f"{body}: {text!r}, but its tokens are {decoded!r}")
         if decode is not None:
-            # It has one U+FFFD for several bytes that make no character.
+            # `tokenizers` writes one U+FFFD for several invalid bytes.
             other, own = (re.sub("\ufffd+", "\ufffd", cut(one, stops)) for one in (decode(written), text))
             if other != own:
                 self.fault(f"{body}: {own!r}, but by `tokenizers` its tokens are {other!r}")
@@ -142,7 +142,7 @@ class Round:
 
 
 def bodies_of(chance, names):
-    """A round's requests. Each third has a slow reader."""
+    """Returns a round's requests. Every third one has a slow reader."""
     n_long = chance.choice([500, 1500, 3000])
     for name in names:
         n_tokens = n_long if options.seconds else SHORT[name]
@@ -198,8 +198,8 @@ def main():
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--billow", required=True)
-    parser.add_argument("--seconds", type=float, help="rounds of longer answers for so long")
+    parser.add_argument("--seconds", type=float, help="run rounds of longer answers for this long")
     parser.add_argument("--seed", type=int, default=random.randrange(10**6))
-    parser.add_argument("--keep", help="a folder for all texts with their tokens")
+    parser.add_argument("--keep", help="save all texts with their tokens in this folder")
     options = parser.parse_args()
     sys.exit(main())

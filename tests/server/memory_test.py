@@ -1,10 +1,10 @@
-"""Which requests a server refuses for want of memory: those that its budget has no room for, and no others.
+"""Tests that a server refuses exactly the requests that exceed its memory budget.
 
 memory_test.py --billow PROGRAM --make-models PROGRAM [unittest arguments]
 
-Random loads, prompts, vectors, scores and unloads of generated models under a small budget, one after the other and all at
-once. What a request takes is reckoned here from `billow runner --describe`; the server must answer if, and only if, that is
-within the budget. And what was once refused with the small real model, where it is there.
+Runs random loads, prompts, vectors, scores and unloads of generated models under a small budget, sequentially and in parallel.
+Computes the need of a request from `billow runner --describe`. The server must answer if, and only if, the need is within the
+budget. Regression tests with the small real model run if it is installed.
 """
 
 import argparse
@@ -35,7 +35,7 @@ def rounded_up(n, unit):
 
 
 class Need:
-    """What a model takes, as its runner says."""
+    """The memory need of a model, as its runner describes it."""
 
     def __init__(self, path):
         done = subprocess.run([options.billow, "runner", "--describe", str(path), *ARGUMENTS], capture_output=True, check=True)
@@ -50,10 +50,10 @@ class Need:
         return memory["weight_bytes"] + scratch + n_blocks * sum(group["block_bytes"] for group in memory["kv_groups"])
 
     def rung(self, n_prompt, n_answer):
-        """Where an answer to a prompt begins."""
-        most = self.facts["max_context"]
-        context = min(most, rounded_up(n_prompt + n_answer, 1024))
-        expected = min(context, rounded_up(n_prompt + 1024, 1024)) if context == most else context
+        """Returns the first rung of an answer to a prompt."""
+        limit = self.facts["max_context"]
+        context = min(limit, rounded_up(n_prompt + n_answer, 1024))
+        expected = min(context, rounded_up(n_prompt + 1024, 1024)) if context == limit else context
         rung = 512
         while rung < expected:
             rung *= 2
@@ -89,13 +89,13 @@ class Memory(unittest.TestCase):
 
 
 class Generated(Memory):
-    """Models of a few MiB whose KV is the most of what they take."""
+    """Models of a few MiB that need more memory for KV than for anything else."""
 
     def setUp(self):
         super().setUp()
         subprocess.run([options.make_models, str(self.folder), "--to-serve"], check=True)
         self.needs = {name: Need(self.folder / f"{name}.gguf") for name in ("writer", "large", "vectors", "ranker")}
-        # All of the small one, half of the context of the large one, and never both.
+        # Room for all of the small model, or half of the context of the large one, but not both.
         self.budget = max(self.needs["writer"].bytes(4096), self.needs["large"].bytes(2048)) + 1000
         self.assertGreater(self.needs["large"].bytes(4096), self.budget)
         self.serve("--memory", str(self.budget))
@@ -111,7 +111,7 @@ class Generated(Memory):
         return WORD * n_words, n_words * self.n_per_word + self.n_more
 
     def act(self, chance, only_what_fits=False):
-        """One random request: what came of it is what must come of it."""
+        """Sends a random request, and checks that it succeeds exactly if it fits the budget."""
         kind = chance.choice(("load", "unload", "write", "write", "write", "chat", "embed", "embed", "vector", "rank"))
         model = chance.choice(("writer", "large"))
         need = self.needs[model]
@@ -141,7 +141,7 @@ class Generated(Memory):
             self.expect(self.post("/rerank", {"model": "ranker", "query": "a", "texts": ["b c", "d"]}),
                         self.needs["ranker"].bytes(0), "to rank")
 
-    def test_one_request_after_another(self):
+    def test_sequential_requests(self):
         self.n_refused = 0
         for seed in range(2):
             chance = random.Random(seed)
@@ -150,7 +150,7 @@ class Generated(Memory):
                     self.act(chance)
         self.assertGreater(self.n_refused, 3)
 
-    def test_many_at_once_are_answered_where_each_fits_alone(self):
+    def test_parallel_requests_succeed_if_each_fits_alone(self):
         def client(seed):
             chance = random.Random(seed)
             for _ in range(6):
@@ -163,21 +163,21 @@ class Generated(Memory):
 
 @unittest.skipUnless(WEIGHTS.exists(), f"no model at {WEIGHTS}")
 class Real(Memory):
-    """The two ways in which memory that was free was once refused."""
+    """Regression tests: two requests that must get free memory."""
 
     def setUp(self):
         super().setUp()
         self.serve()
         self.server.add_model("m")
 
-    def test_a_long_chat_with_a_model_that_was_loaded_by_an_empty_request(self):
+    def test_long_chat_after_load_without_prompt(self):
         self.assertEqual(self.post("/api/generate", {"model": "m"})[0], 200)
         status, answer = self.post("/api/chat", {"model": "m", "stream": False, "options": {"temperature": 0, "stop": [" "]},
                                                  "messages": [{"role": "user", "content": "word " * 4400}]})
         self.assertEqual(status, 200, answer)
         self.assertGreater(answer["prompt_eval_count"], 4312)
 
-    def test_the_longest_prompt_behind_an_embedding(self):
+    def test_longest_prompt_after_an_embedding(self):
         self.assertEqual(self.post("/api/embed", {"model": "m", "input": "a text"})[0], 200)
         status, answer = self.generate("m", "word " * 7900)
         self.assertEqual(status, 200, answer)

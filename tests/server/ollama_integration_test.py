@@ -1,8 +1,8 @@
-"""Ollama's own integration tests against Billow, with the models that are here under the names that those tests want.
+"""Runs Ollama's own integration tests against Billow. Installed models get the names that these tests expect.
 
-BILLOW_OLLAMA_TESTS is the program of those tests (tags "integration fast"), beside the folder testdata of their source. Without it,
-or without the models, this test is skipped. The tests skip what needs other models or features; UNFIT names what the small models
-cannot answer. The server obeys num_ctx (--num-ctx-policy cap), as those tests expect.
+BILLOW_OLLAMA_TESTS is the program of these tests (tags "integration fast"), next to the folder testdata of their source. Without it,
+or without the models, this test is skipped. Ollama's tests skip cases that need other models or features. UNFIT names cases that
+the small models fail. The server obeys num_ctx (--num-ctx-policy cap), as these tests expect.
 
 ollama_integration_test.py --billow PROGRAM
 """
@@ -35,12 +35,12 @@ def skip(why):
 
 def add_models(server, program):
     for name in WRITERS:
-        server.add_model(name, license="MIT", parameters={"num_predict": 512})  # a small model may repeat itself for ever
+        server.add_model(name, license="MIT", parameters={"num_predict": 512})  # a small model may repeat itself endlessly
     subprocess.run([program, "create", ENCODER, "-q", "f32"], cwd=MINILM, env=server.environment, check=True, capture_output=True)
 
 
 def results(output):
-    """Names and results of the tests that have no tests within them that failed."""
+    """Returns names and results of the tests, without tests that contain failed ones."""
     found = re.findall(r"--- (PASS|FAIL|SKIP): (\S+)", output)
     failed = [name for result, name in found if result == "FAIL"]
     return [(result, name) for result, name in found

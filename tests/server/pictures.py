@@ -1,4 +1,4 @@
-"""Pictures, and a projector that tells how many rows a picture has."""
+"""Pictures, and a projector file, from which the number of rows of a picture follows."""
 
 import base64
 import struct
@@ -10,7 +10,7 @@ def gguf_text(text):
 
 
 def projector(path):
-    """A file that tells how many rows a picture has: 16, 64 x 64 pixels in squares of 16."""
+    """Writes a projector file. A picture has 16 rows: 64 x 64 pixels in squares of 16."""
     texts = {"general.architecture": "clip", "general.type": "mmproj", "clip.projector_type": "mlp"}
     numbers = {"clip.vision.image_size": 64, "clip.vision.patch_size": 16, "clip.vision.embedding_length": 8}
     out = b"GGUF" + struct.pack("<IQQ", 3, 0, len(texts) + len(numbers) + 1)

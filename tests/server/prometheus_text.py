@@ -1,4 +1,4 @@
-"""Reads what /metrics answers, by the rules of Prometheus' text format 0.0.4, and takes nothing that breaks one of them."""
+"""Parses answers of /metrics in Prometheus' text format 0.0.4. Rejects any text that breaks a rule of the format."""
 
 import re
 
@@ -14,7 +14,7 @@ def check(is_so, line):
 
 
 def family_of(name, kinds):
-    """The name under which a sample's type was told."""
+    """Returns the name of the metric family that a sample belongs to."""
     for end in ("_bucket", "_sum", "_count"):
         if name.endswith(end) and kinds.get(name.removesuffix(end)) == "histogram":
             return name.removesuffix(end)
@@ -22,7 +22,7 @@ def family_of(name, kinds):
 
 
 def check_histograms(samples, kinds):
-    """Bounds rise to +Inf, counts do not fall, and the last one is that of all."""
+    """Checks that bounds rise to +Inf, counts do not fall, and the last bucket equals the total count."""
     buckets = {}
     for (name, labels), value in samples.items():
         if name.endswith("_bucket") and kinds.get(name.removesuffix("_bucket")) == "histogram":
@@ -34,7 +34,7 @@ def check_histograms(samples, kinds):
 
 
 def parse(text):
-    """{(name, labels): value} and {name of a family: kind}; ValueError where a rule is broken."""
+    """Returns {(name, labels): value} and {family name: kind}. Raises ValueError if the text breaks a rule."""
     check(text.endswith("\n"), text[-80:])
     samples, kinds, done, last = {}, {}, set(), None
     for line in text.splitlines():
@@ -62,10 +62,10 @@ def parse(text):
 
 
 def cumulative(samples, kinds):
-    """Those of them that never fall."""
+    """Returns the samples that never fall."""
     return {at: value for at, value in samples.items() if kinds[family_of(at[0], kinds)] in ("counter", "histogram")}
 
 
 def total(samples, name, **labels):
-    """The sum of all samples of a name with these labels."""
+    """Returns the sum of all samples with this name and these labels."""
     return sum(value for (found, its), value in samples.items() if found == name and labels.items() <= dict(its).items())

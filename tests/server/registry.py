@@ -1,7 +1,7 @@
 """Debian's docker-registry for tests, with TLS, passwords and tokens on request.
 
-The registry keeps its blobs in a folder. `TokenServer` gives tokens to those who sign with an ed25519 key that it knows,
-as Ollama's registry does, or who have a password that it knows, as those of other registries do.
+The registry keeps its blobs in a folder. `TokenServer` gives a token to a client that signs with a known ed25519 key, as
+Ollama's registry does, or that sends a known password, as other registries do.
 """
 
 import base64
@@ -29,7 +29,7 @@ def free_port():
 
 
 def make_certificate(folder, *names):
-    """A certificate for this host and others that signs itself, and its key."""
+    """Makes a self-signed certificate for this host and other names. Returns certificate and key."""
     certificate, key = folder / "certificate.pem", folder / "key.pem"
     subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=tests",
                     "-addext", ",".join(["subjectAltName=IP:127.0.0.1", *(f"DNS:{name}" for name in names)]), "-keyout", key, "-out", certificate],
@@ -76,7 +76,7 @@ class Registry:
         return sorted(path.parent.name for path in self.data.glob("docker/registry/v2/blobs/sha256/*/*/data"))
 
     def requests(self, method, repository):
-        """Path and status of each request for a repository, from the log of accesses."""
+        """Returns path and status of each request for a repository, from the access log."""
         return re.findall(rf'"{method} (/v2/{repository}/\S*) HTTP/[\d.]+" (\d+)', self.log.read_text())
 
     def stop(self):
@@ -97,7 +97,7 @@ class TokenServer:
         self.certificate, self.key = make_certificate(folder)
         self.life = life
         self.passwords = {base64.b64encode(one.encode()).decode() for one in passwords}  # "user:password"
-        self.known_keys = set()  # public keys in base64, as requests have them
+        self.known_keys = set()  # public keys in base64, as in requests
         self.n_tokens = 0
         self.refusals = []
         self.scopes = []
@@ -139,7 +139,7 @@ class TokenServer:
         sum_of_nothing = base64.b64encode(hashlib.sha256(b"").hexdigest().encode()).decode()
         host = handler.headers["Host"]
         signed = f"GET,{self.realm.partition(':')[0]}://{host}{handler.path},{sum_of_nothing}"
-        # The judge is OpenSSL: the last 32 bytes of an SSH key are those of the ed25519 key.
+        # OpenSSL verifies the signature. The last 32 bytes of an SSH key are the ed25519 key.
         raw = base64.b64decode(public)[-32:]
         der = bytes.fromhex("302a300506032b6570032100") + raw
         with TemporaryFiles(der, signed.encode(), base64.b64decode(signature)) as (key, text, sign):

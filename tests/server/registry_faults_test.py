@@ -1,7 +1,7 @@
-"""Pulls among faults: each ends complete or can be resumed, no wrong byte becomes a blob, and few bytes come twice.
+"""Tests pulls with injected faults: each completes or can be resumed, no wrong byte becomes a blob, and few bytes are sent twice.
 
-Blobs' answers are cut, stall, are damaged, are refused and move to addresses that expire; the server is killed, and its disk is full
-for a while. Half of the pulls go through a proxy of the environment. By hand: --rounds 200 --megabytes 48.
+Answers for blobs are cut, stall, are damaged, are refused and are redirected to expiring URLs. The server is killed, and its disk is
+full for a while. Half of the pulls use a proxy of the environment. For a long run by hand: --rounds 200 --megabytes 48.
 
   registry_faults_test.py --billow PROGRAM [--rounds N] [--megabytes N] [--seed N] [NAME...]
 """
@@ -24,7 +24,7 @@ MAX_TWICE = 0.05
 
 
 class SmallDisk:
-    """A file system of its own, which can be full for a while."""
+    """A small file system that tests can fill and free."""
 
     def __init__(self, n_bytes):
         self.path = pathlib.Path(tempfile.mkdtemp())
@@ -32,14 +32,14 @@ class SmallDisk:
                                        capture_output=True).returncode == 0
 
     def fill(self):
-        """False where there was nothing to fill."""
+        """Fills the disk. Returns False if it was already full."""
         status = os.statvfs(self.path)
         n_bytes = status.f_bavail * status.f_frsize
         with (self.path / "filler").open("wb") as file:
             try:
                 os.posix_fallocate(file.fileno(), 0, max(n_bytes, 1))
             except OSError:
-                pass  # the server was faster: what is left is little
+                pass  # the server was faster; little space is left
         return n_bytes > 0
 
     def free(self):
@@ -55,7 +55,7 @@ class SmallDisk:
 
 
 class Tally:
-    """What came of the rounds that had a fault."""
+    """Results of the rounds with a fault."""
 
     def __init__(self):
         self.n_rounds = self.n_faults = self.n_attempts = self.n_resumed = self.n_wanted = self.n_sent = 0
@@ -77,13 +77,13 @@ class Tally:
 
 
 def partial_bytes(models):
-    """How much of downloads that have not ended is there, as the files of their parts say."""
+    """Returns the number of bytes of unfinished downloads, as the files of their parts show."""
     n_bytes = 0
     for path in models.glob("blobs/*-partial-*"):
         try:
             n_bytes += json.loads(path.read_text())["Completed"]
         except (OSError, ValueError):
-            pass  # it is written, or gone
+            pass  # the file is being written, or deleted
     return n_bytes
 
 
@@ -93,8 +93,8 @@ class Faults(Case):
         options = transfer_case.options
         self.random = random.Random(options.seed)
         origin = self.registry()
-        self.before = FaultyProxy(origin.host, options.seed)  # it stands before the registry
-        self.between = FaultyProxy(seed=options.seed + 1)  # it is the proxy of the environment
+        self.before = FaultyProxy(origin.host, options.seed)  # reverse proxy of the registry
+        self.between = FaultyProxy(seed=options.seed + 1)  # proxy of the environment
         self.addCleanup(self.before.stop)
         self.addCleanup(self.between.stop)
         content = random_gguf(options.megabytes * MB, 1)
@@ -119,7 +119,7 @@ class Faults(Case):
         return place
 
     def attempt(self, place, name, event):
-        """What the pull says at its end, and whether the event came in time."""
+        """Returns the last status of the pull, and whether the event happened in time."""
         has_come = []
 
         def strike():
@@ -133,9 +133,9 @@ class Faults(Case):
         if timer:
             timer.start()
         try:
-            told = place.last("pull", name, insecure=True)
+            last = place.last("pull", name, insecure=True)
         except (OSError, ValueError, http.client.HTTPException):
-            told = "the server was killed"
+            last = "the server was killed"
         if timer:
             timer.cancel()
             timer.join()
@@ -143,23 +143,23 @@ class Faults(Case):
         if place.server.process.poll() is not None:
             self.assertEqual(place.unsound(), [])
             place.start()
-        return told, bool(has_come)
+        return last, bool(has_come)
 
     def pull(self, place, proxy, event):
-        """Attempts, those that went on with what was there, and how often the event came."""
+        """Pulls until it succeeds. Returns the number of attempts, of resumed attempts, and of events."""
         n_resumed = n_events = 0
         for n_attempts in range(1, 60):
             n_resumed += partial_bytes(place.server.models) > 0
-            told, has_come = self.attempt(place, self.names[proxy], event if self.random.random() < 0.6 else None)
+            last, has_come = self.attempt(place, self.names[proxy], event if self.random.random() < 0.6 else None)
             n_events += has_come
             self.assertEqual(place.unsound(), [])
-            if told == "success":
+            if last == "success":
                 return n_attempts, n_resumed, n_events
-            self.assertEqual(place.models(), [], told)
-        self.fail("the pull never ended: " + told)
+            self.assertEqual(place.models(), [], last)
+        self.fail("the pull never ended: " + last)
 
     def round(self, i, proxy, place, tallies):
-        """One pull to its end, with faults that are drawn, as an entry in the rows of the tallies that it belongs to."""
+        """Runs one pull to its end with random faults. Adds the result to its rows of the tallies."""
         kinds = {kind for kind in FAULTS if self.random.random() < 0.5}
         kinds |= {"damage"} if self.random.random() < 0.15 else set()
         kinds |= {"stall"} if transfer_case.options.rounds >= 100 and i % 25 == 24 else set()
@@ -178,7 +178,7 @@ class Faults(Case):
         place.delete(self.names[proxy])
         self.assertEqual(place.files(), {})
 
-    def test_pulls_end_complete(self):
+    def test_pulls_complete_despite_faults(self):
         options = transfer_case.options
         places = {proxy: self.there(proxy) for proxy in self.names}
         tallies = {}
@@ -191,24 +191,24 @@ class Faults(Case):
         for row, tally in sorted(tallies.items()):
             print(f"{row:30} {tally}")
         print("addresses that expired:", self.before.n_expired + self.between.n_expired)
-        # A crash loses a megabyte of each part, and what stands in buffers. Wrong bytes are found at the end, by the digest alone.
+        # A crash loses a megabyte of each part, and buffered bytes. Wrong bytes are found only at the end, by the digest.
         if "all without damage" in tallies and options.megabytes >= 48:
             self.assertLess(tallies["all without damage"].twice(), MAX_TWICE)
 
-    def test_a_connection_that_stalls_is_given_up(self):
+    def test_stalled_connection_times_out(self):
         self.before.faults, self.before.share, self.before.stall_seconds = ("stall",), 0.3, 3
         place = self.there(self.before)
         n_attempts, _, _ = self.pull(place, self.before, None)
         self.assertLessEqual(n_attempts, 3)
         self.assertEqual(place.files(), self.whole[self.before])
 
-    def test_a_disk_without_room_is_an_error_and_the_rest_comes_later(self):
+    def test_full_disk_is_an_error_and_the_pull_resumes_later(self):
         if not self.disk.is_there:
             self.skipTest("a small file system cannot be mounted here")
         self.disk.resize(self.n_bytes // 2)
         place = self.there(self.before)
-        told = place.last("pull", self.names[self.before], insecure=True)
-        self.assertRegex(told, "the disk has .* left")
+        last = place.last("pull", self.names[self.before], insecure=True)
+        self.assertRegex(last, "the disk has .* left")
         self.assertEqual(self.before.n_sent, 0)
         self.disk.resize(3 * self.n_bytes)
         self.assertEqual(place.last("pull", self.names[self.before], insecure=True), "success")

@@ -1,4 +1,4 @@
-"""Pulling and pushing against Debian's docker-registry: plain, with TLS, with passwords and with tokens.
+"""Tests pulls and pushes with Debian's docker-registry: plain, with TLS, with passwords and with tokens.
 
   registry_test.py --billow PROGRAM [NAME...]
 """
@@ -16,7 +16,7 @@ from transfer_case import MB, Case, completed, random_gguf
 
 
 class Stream:
-    """A pull whose lines are read as they come."""
+    """A pull whose lines are read one by one."""
 
     def __init__(self, server, body):
         self.connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
@@ -36,7 +36,7 @@ class Stream:
 
 
 class Transfers(Case):
-    def test_a_model_comes_back_byte_for_byte(self):
+    def test_pulled_model_equals_pushed_model(self):
         registry = self.registry()
         here = self.place("here")
         content = random_gguf(3 * MB)
@@ -62,11 +62,11 @@ class Transfers(Case):
         self.assertEqual(there.server.json("POST", "/api/pull", {"model": name, "insecure": True, "stream": False}), {"status": "success"})
         self.assertEqual(there.files(), before)
 
-    def test_from_a_model_that_is_not_there_pulls_it(self):
+    def test_create_from_missing_model_pulls_it(self):
         registry = self.registry()
         here = self.place("here")
         here.make("m", random_gguf(MB))
-        # A mirror is asked for models of the default registry.
+        # Models of the default registry come from a mirror.
         there = self.place("there", {"BILLOW_REGISTRY_MIRROR": registry.url})
         mirrored = self.place("mirrored", {"BILLOW_REGISTRY_MIRROR": registry.url + "/"})
         mirrored.make("m", random_gguf(MB))
@@ -76,7 +76,7 @@ class Transfers(Case):
         self.assertEqual(there.server.json("POST", "/api/show", {"model": "made"})["system"], "mine")
         self.assertEqual(sorted(model["name"] for model in there.server.json("GET", "/api/tags")["models"]), ["m:latest", "made:latest"])
 
-    def test_what_is_wrong_is_said(self):
+    def test_errors_are_reported(self):
         registry = self.registry()
         here = self.place("here")
         self.assertEqual(here.last("pull", registry.host + "/me/none", insecure=True), "pull model manifest: file does not exist")
@@ -87,7 +87,7 @@ class Transfers(Case):
         self.assertRegex(here.last("pull", registry.host + "/me/none", insecure=True), "Failed to connect|refused")
         self.assertEqual(here.files(), {})
 
-    def test_a_pull_that_fails_keeps_the_model(self):
+    def test_failed_pull_keeps_the_model(self):
         registry = self.registry()
         here = self.place("here")
         name = registry.host + "/me/m"
@@ -104,22 +104,22 @@ class Transfers(Case):
         self.assertEqual(here.last("pull", name, insecure=True), none)
         status, _, body = here.server.request("POST", "/api/pull", {"model": name, "insecure": True, "stream": False})
         self.assertEqual((status, json.loads(body)), (500, {"error": none}))
-        self.assertEqual(command("pull", "--insecure", name), (1, "Error: " + none))
-        returncode, told = command("pull", name)
+        self.assertEqual(command("pull", "--insecure", name), (1, "billow: error: " + none))
+        returncode, output = command("pull", name)
         self.assertEqual(returncode, 1)
-        self.assertRegex(told, "^Error: .*--insecure.*" + kept + "$")
+        self.assertRegex(output, "^billow: error: .*--insecure.*" + kept + "$")
         registry.stop()
-        returncode, told = command("pull", "--insecure", name)
+        returncode, output = command("pull", "--insecure", name)
         self.assertEqual(returncode, 1)
-        self.assertRegex(told, "^Error: .*(connect|refused).*" + kept + "$")
+        self.assertRegex(output, "^billow: error: .*(connect|refused).*" + kept + "$")
         self.assertEqual(here.files(), before)
-        # What is there needs no registry.
+        # A stored model needs no registry.
         self.assertEqual(here.server.lines("/api/create", {"model": "heir", "from": name, "system": "x"})[-1]["status"], "success")
-        # A GGUF file of no tensors cannot run. Nothing of it is loaded, so nothing is to be stopped.
+        # A GGUF file without tensors cannot run, so `rm` has no loaded model to stop.
         done = subprocess.run([here.server.program, "rm", name, "heir"], env=here.server.environment, capture_output=True, text=True, timeout=60)
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, f"deleted '{name}'\ndeleted 'heir'\n", ""))
 
-    def test_tls_needs_a_certificate_that_is_trusted(self):
+    def test_tls_needs_a_trusted_certificate(self):
         certificate = registries.make_certificate(self.folder)
         registry = self.registry(tls=certificate)
         name = registry.host + "/me/m"
@@ -134,7 +134,7 @@ class Transfers(Case):
         self.assertEqual(here.last("pull", name), "success")
         self.assertEqual(here.files(), before)
 
-    def test_tokens_are_asked_for_with_the_users_key(self):
+    def test_token_requests_are_signed_with_the_users_key(self):
         tokens = registries.TokenServer(self.folder / "tokens")
         self.addCleanup(tokens.stop)
         registry = self.registry(token_server=tokens)
@@ -154,7 +154,7 @@ class Transfers(Case):
         self.assertEqual(here.files(), before)
         self.assertNotIn("wrong signature", tokens.refusals)
 
-    def test_passwords_are_those_of_docker(self):
+    def test_passwords_come_from_docker_login(self):
         registry = self.registry(has_password=True)
         here = self.place("here")
         name = registry.host + "/me/m"
@@ -171,7 +171,7 @@ class Transfers(Case):
         self.assertEqual(here.last("pull", name, insecure=True), "success")
         self.assertEqual(here.files(), before)
 
-    def test_tls_goes_with_passwords_and_tokens(self):
+    def test_tls_works_with_passwords_and_tokens(self):
         certificate = registries.make_certificate(self.folder)
         tokens = registries.TokenServer(self.folder / "tokens", passwords=["me:secret"], has_tls=True)
         self.addCleanup(tokens.stop)
@@ -196,7 +196,7 @@ class Transfers(Case):
                 self.assertEqual(here.files(), before)
         self.assertIn({"pull", "push"}, [set(scope.rpartition(":")[2].split(",")) for scope in tokens.scopes])
 
-    def test_what_a_registry_with_tls_is_asked_by_http(self):
+    def test_http_request_to_tls_registry(self):
         registry = self.registry(tls=registries.make_certificate(self.folder))
         here = self.place("here")
         here.make(registry.host + "/me/m", random_gguf(MB))
@@ -226,7 +226,7 @@ class Transfers(Case):
         self.assertEqual(there.last("pull", heir, insecure=True), "success")
         self.assertEqual({**here.files(), **there.files()}, here.files())
 
-    def test_two_pulls_share_a_download_that_ends_with_the_last(self):
+    def test_parallel_pulls_share_a_download_until_the_last_disconnects(self):
         registry = self.registry()
         proxy = FaultyProxy(registry.host)
         self.addCleanup(proxy.stop)
@@ -246,17 +246,17 @@ class Transfers(Case):
         pulls[1].close()
         time.sleep(0.5)
         n_sent = proxy.n_sent
-        self.assertLess(n_sent, before + 8 * MB, "one download for both")
+        self.assertLess(n_sent, before + 8 * MB, "both pulls share one download")
         time.sleep(0.5)
-        self.assertEqual(proxy.n_sent, n_sent, "nobody asks any more")
+        self.assertEqual(proxy.n_sent, n_sent, "the download continues without a client")
         self.assertEqual(here.models(), [])
         proxy.pause = 0
         self.assertEqual(here.last("pull", other, insecure=True), "success")
-        self.assertLess(proxy.n_sent, 1.2 * len(content), "the rest alone")
+        self.assertLess(proxy.n_sent, 1.2 * len(content), "only the rest is downloaded")
         self.assertEqual(here.unsound(), [])
 
-    def test_tokens_that_expire_are_renewed(self):
-        tokens = registries.TokenServer(self.folder / "tokens", life=-65)  # docker-registry allows for a minute
+    def test_expired_tokens_are_renewed(self):
+        tokens = registries.TokenServer(self.folder / "tokens", life=-65)  # docker-registry tolerates a minute
         self.addCleanup(tokens.stop)
         registry = self.registry(token_server=tokens)
         here = self.place("here")
@@ -267,7 +267,7 @@ class Transfers(Case):
         tokens.life = 60
         self.assertEqual(here.last("push", registry.host + "/me/m", insecure=True), "success")
 
-    def test_a_token_that_expires_in_the_middle_of_a_pull_is_renewed(self):
+    def test_token_that_expires_during_a_pull_is_renewed(self):
         tokens = registries.TokenServer(self.folder / "tokens")
         self.addCleanup(tokens.stop)
         registry = self.registry(token_server=tokens)
@@ -282,21 +282,21 @@ class Transfers(Case):
         self.assertEqual(here.last("push", name, insecure=True), "success")
         before = here.files()
         here.delete(name)
-        tokens.life = -58  # two seconds: docker-registry allows for a minute
+        tokens.life = -58  # two seconds, because docker-registry tolerates a minute
         tokens.n_tokens = proxy.n_sent = 0
         proxy.faults, proxy.share, proxy.pause = ("cut",), 1, 0.002
         pull = Stream(here.server, {"model": name, "insecure": True})
-        # Of ten cuts of three probes and two blobs one blob has four, each with a second behind it.
+        # Ten cuts of three probes and two blobs give one blob at least four, each followed by a second.
         pull.until(lambda line: proxy.n_faults.get("cut", 0) >= 10)
         proxy.share = 0
         self.assertEqual(json.loads(pull.answer.read().splitlines()[-1]), {"status": "success"})
         pull.close()
         self.assertGreater(tokens.n_tokens, 1)
-        self.assertLess(proxy.n_sent, 1.2 * len(content), "a new token does not begin the blob again")
+        self.assertLess(proxy.n_sent, 1.2 * len(content), "a new token restarts the blob")
         self.assertEqual(here.files(), before)
 
-    def test_a_push_that_is_cut_ends_whole(self):
-        # docker-registry forgets an upload that was cut within a part: it begins again.
+    def test_interrupted_push_completes(self):
+        # docker-registry forgets an upload that was cut within a part, so the upload restarts.
         registry = self.registry()
         proxy = FaultyProxy(registry.host)
         self.addCleanup(proxy.stop)

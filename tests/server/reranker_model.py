@@ -1,4 +1,4 @@
-"""A reranker made from MiniLM, for tests. Its head is random: it shows what becomes of the weights, not good rankings."""
+"""Makes a reranker from MiniLM for tests. Its head is random, so it tests computations, not rankings."""
 
 import json
 import struct
@@ -23,7 +23,7 @@ def write_safetensors(path, tensors):
 
 
 def write_reranker(folder):
-    """MiniLM as the encoder of a BertForSequenceClassification with one label."""
+    """Writes a BertForSequenceClassification with one label and MiniLM as its encoder."""
     chance = numpy.random.default_rng(7)
     tensors = {"bert." + name: values for name, values in read_safetensors(MINILM / "model.safetensors").items()}
     config = json.loads((MINILM / "config.json").read_text())

@@ -1,7 +1,7 @@
-"""What a server keeps on disk for the next one: packed weights, and the KV of conversations. Answers are the same as
-without, after unloading, kills and restarts, and when the files are damaged.
+"""Tests packed weights and the KV of conversations, which a server saves on disk for the next one. Saved files change no answer
+after unloading, kills, restarts and damage.
 
-restart_test.py --billow PROGRAM [unittest arguments]; exits with 77 where the small model is not here.
+restart_test.py --billow PROGRAM [unittest arguments]; exits with 77 if the small model is missing.
 """
 
 import argparse
@@ -40,7 +40,7 @@ class Restart(unittest.TestCase):
         self.server = Server(self.folder, arguments=arguments or ("--sessions-limit", "1G"), program=options.billow)
 
     def chat(self, messages):
-        """The answer, and how many tokens of the prompt were read and known."""
+        """Returns the answer, and the numbers of evaluated and cached tokens of the prompt."""
         body = {"model": "m", "messages": messages, "max_tokens": 40, "temperature": 0.7, "seed": 5}
         answer = self.server.json("POST", "/v1/chat/completions", body)
         usage = answer["usage"]
@@ -61,13 +61,13 @@ class Restart(unittest.TestCase):
         return sorted(path for path in folder.iterdir() if path.suffix in (".kv", ".packed")) if folder.exists() else []
 
     def wait_until_saved(self):
-        """The runner writes when it has nothing else to do."""
+        """Waits until the runner has saved. It saves when it is idle."""
         sizes = []
         while len(sizes) < 3 or sizes[-1] != sizes[-3] or not sizes[-1]:
             sizes.append(sum(path.stat().st_size for path in self.files("sessions")))
             time.sleep(0.1)
 
-    def test_a_conversation_goes_on_after_all_that_ends_a_runner(self):
+    def test_conversation_continues_after_every_end_of_a_runner(self):
         messages = [{"role": "user", "content": STORY + " Tell me more."}]
         answers = []
         ends = [self.unload, self.kill_runner, self.start, self.kill_server]
@@ -80,7 +80,7 @@ class Restart(unittest.TestCase):
             answers.append(text)
             messages += [{"role": "assistant", "content": text}, {"role": "user", "content": "And then?"}]
             self.wait_until_saved()
-        # A server that keeps nothing gives the same answers.
+        # A server without saved files gives the same answers.
         self.start("--packed-limit", "0")
         self.unload()
         for i, expected in enumerate(answers):
@@ -95,11 +95,11 @@ class Restart(unittest.TestCase):
     def kill_server(self):
         self.server.process.kill()
         self.server.process.wait()
-        time.sleep(0.5)  # its runners end with it
+        time.sleep(0.5)  # its runners end, too
         self.server = None
         self.start()
 
-    def test_only_the_user_reads_what_is_kept_of_conversations(self):
+    def test_saved_conversations_are_readable_by_the_user_only(self):
         self.chat([{"role": "user", "content": STORY}])
         self.wait_until_saved()
         folder = self.server.models / "sessions"
@@ -107,13 +107,13 @@ class Restart(unittest.TestCase):
         for path in self.files("sessions"):
             self.assertEqual(stat.S_IMODE(path.stat().st_mode), 0o600)
 
-    def test_conversations_are_not_kept_unless_asked_for(self):
+    def test_conversations_are_not_saved_by_default(self):
         self.start("--max-queue", "100")
         self.chat([{"role": "user", "content": STORY}])
         self.unload()
         self.assertEqual(self.files("sessions"), [])
 
-    def test_damaged_conversations_are_read_again(self):
+    def test_damaged_conversations_are_evaluated_again(self):
         messages = [{"role": "user", "content": STORY}]
         expected = self.chat(messages)[0]
         self.wait_until_saved()
@@ -136,7 +136,7 @@ class Restart(unittest.TestCase):
             end()
             self.assertEqual(self.chat(messages)[0], expected)
             self.assertEqual(path.stat().st_ino, before)
-        # The runner maps it.
+        # The runner maps the file.
         [pid] = self.server.runners()
         self.assertIn(str(path), pathlib.Path(f"/proc/{pid}/maps").read_text())
 
@@ -163,6 +163,6 @@ class Restart(unittest.TestCase):
 
 if __name__ == "__main__":
     if not WEIGHTS.exists():
-        print(f"skipped: {WEIGHTS} is not here")
+        print(f"skipped: no model at {WEIGHTS}")
         sys.exit(77)
     unittest.main(argv=[sys.argv[0], *rest], verbosity=2)

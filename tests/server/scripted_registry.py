@@ -1,4 +1,4 @@
-"""A registry that answers what a test says, byte by byte: to be hostile, or to be another one, with TLS where it is wanted."""
+"""A registry whose answers a test scripts byte by byte, to be hostile or to imitate another registry. TLS is optional."""
 
 import hashlib
 import json
@@ -12,7 +12,7 @@ def digest_of(data):
 
 
 def reply(status=200, body=b"", fields=(), length=None):
-    """The bytes of an answer."""
+    """Returns the bytes of an answer."""
     body = body if isinstance(body, bytes) else json.dumps(body).encode()
     lines = [f"HTTP/1.1 {status} X", *(f"{name}: {value}" for name, value in dict(fields).items())]
     lines.append(f"Content-Length: {len(body) if length is None else length}")
@@ -29,7 +29,7 @@ class Request:
         return self.fields.get("host", "")
 
     def range(self, n_bytes):
-        """First byte and end of what is asked for, or None."""
+        """Returns the first byte and the end of the requested range, or None."""
         text = self.fields.get("range", "")
         if not text.startswith("bytes="):
             return None
@@ -38,7 +38,7 @@ class Request:
 
 
 class ScriptedRegistry:
-    """Asks `answer(request)` for the bytes of each answer, or for an iterator of them. One request a connection."""
+    """Sends the bytes that `answer(request)` returns, or an iterator of bytes. Handles one request per connection."""
 
     def __init__(self, answer=None, tls=None):
         self.answer = answer or self.answer_as_registry
@@ -79,10 +79,10 @@ class ScriptedRegistry:
                 for piece in [answer] if isinstance(answer, bytes) else answer:
                     connection.sendall(piece)
         except OSError:
-            pass  # the client has left
+            pass  # the client has disconnected
 
     def add(self, name, layers, config=b"{}"):
-        """A model of (media type, bytes)."""
+        """Adds a model. Layers are pairs (media type, bytes)."""
         made = []
         for kind, data in [*layers, (None, config)]:
             self.blobs[digest_of(data)] = data

@@ -1,4 +1,4 @@
-"""A running `billow serve` for tests, with a store of its own.
+"""A running `billow serve` for tests, with its own store.
 
 BILLOW_PROGRAM is the program; BILLOW_TEST_MODELS has the real models.
 """
@@ -16,7 +16,7 @@ import urllib.request
 
 MODELS = pathlib.Path(os.environ.get("BILLOW_TEST_MODELS", "~/.cache/billow/models")).expanduser()
 WEIGHTS = MODELS / "smollm2-135m-q4_1.gguf"
-# Where nothing listens: tests ask no registry but their own.
+# Nothing listens at this address, so tests use only their own registries.
 NO_REGISTRY = "http://127.0.0.1:9"
 
 
@@ -48,7 +48,7 @@ class Server:
                 time.sleep(0.01)
 
     def request(self, method, path, body=None, headers=None):
-        """The status, headers and body of an answer, whatever its status."""
+        """Returns the status, headers and body of an answer, also of an error."""
         data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
         request = urllib.request.Request(self.url + path, data=data, method=method, headers=headers or {})
         try:
@@ -72,12 +72,12 @@ class Server:
         self.add_files(name, {path.name: path}, **fields)
 
     def add_files(self, name, paths, **fields):
-        """A model of several files, as a model and its projector."""
+        """Adds a model of several files, such as a model and its projector."""
         files = {file: self.upload(path) for file, path in paths.items()}
         self.json("POST", "/api/create", {"model": name, "files": files, "stream": False, **fields})
 
     def upload(self, path):
-        """The digest of a file, which is a blob of the server then."""
+        """Uploads a file as a blob. Returns its digest."""
         with path.open("rb") as blob:
             digest = "sha256:" + hashlib.file_digest(blob, "sha256").hexdigest()
         if self.request("HEAD", "/api/blobs/" + digest)[0] != 200:
@@ -86,14 +86,14 @@ class Server:
         return digest
 
     def blob(self, name):
-        """The path of a model's GGUF file."""
+        """Returns the path of a model's GGUF file."""
         manifest = self.models / "manifests/registry.ollama.ai/library" / name / "latest"
         layers = json.loads(manifest.read_text())["layers"]
         digest = next(layer["digest"] for layer in layers if layer["mediaType"].endswith("image.model"))
         return self.models / "blobs" / digest.replace(":", "-")
 
     def runners(self):
-        """Process ids of the children that serve models."""
+        """Returns the process ids of the children that serve models."""
         children = pathlib.Path(f"/proc/{self.process.pid}/task").glob("*/children")
         pids = {int(pid) for file in children for pid in file.read_text().split()}
         return sorted(pids)

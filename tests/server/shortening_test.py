@@ -1,9 +1,9 @@
-"""Conversations that are too long for their context, with the small real model.
+"""Tests conversations that are too long for their context, with the small real model.
 
 shortening_test.py --billow PROGRAM
 
-A conversation that goes on keeps its beginning for several turns, so that what was evaluated is used again; finding out what to
-leave out takes few renderings; and a client that leaves ends that work.
+A growing conversation keeps its prefix for several turns, so that cached tokens are reused. The choice of messages to drop needs
+few renderings. If the client disconnects, this work ends.
 """
 
 import http.client
@@ -18,8 +18,8 @@ from server import WEIGHTS, Server
 
 CONTEXT = 1024
 ANSWER = 8
-BLOCK = 64  # tokens whose keys and values are used again together
-LIMIT = CONTEXT - ANSWER  # of a prompt that was shortened
+BLOCK = 64  # number of tokens that are cached together
+LIMIT = CONTEXT - ANSWER  # max tokens of a shortened prompt
 
 
 def waited_for(condition, seconds=60):
@@ -55,7 +55,7 @@ class Shortening(unittest.TestCase):
         self.assertEqual(status, 200, text)
         return json.loads(text), headers.get("X-Billow-Shortened")
 
-    def test_turns_of_a_conversation_that_is_too_long_share_what_was_evaluated(self):
+    def test_turns_of_a_too_long_conversation_reuse_cached_tokens(self):
         messages = [{"role": "system", "content": "You are a gardener who answers in a few words."}]
         turns = []
         for turn in range(30):
@@ -73,19 +73,19 @@ class Shortening(unittest.TestCase):
         self.assertGreaterEqual(len(turns), 15)
         growing = [(before, turn) for before, turn in zip(turns, turns[1:]) if turn[0] > before[0]]
         for (n_before, _), (n_prompt, n_cached) in growing:
-            # All that the turn before has evaluated, but for the end of its prompt and what does not fill a block.
+            # All tokens of the previous turn are cached, except the end of its prompt and incomplete blocks.
             self.assertGreaterEqual(n_cached, n_before - 2 * BLOCK, turns)
         self.assertGreaterEqual(len(growing), 3 * (len(turns) - 1) // 5, turns)
 
-    def test_a_long_conversation_takes_few_renderings(self):
+    def test_long_conversation_needs_few_renderings(self):
         messages = [{"role": "user" if i % 2 == 0 else "assistant", "content": f"This is number {i}."} for i in range(4001)]
         answer, shortened = self.chat(messages, "long")
         self.assertTrue(answer["done"])
         self.assertIsNotNone(shortened)
         self.assertLessEqual(self.spans("long")["rendered"]["times"], 6)
 
-    def test_a_client_that_leaves_ends_the_work(self):
-        # A template so slow that the client has left before the second rendering.
+    def test_client_disconnect_ends_the_work(self):
+        # The template is so slow that the client disconnects before the second rendering.
         slow = "{{ range .Messages }}{{ .Role }}: {{ .Content }}{{ range $.Messages }}{{ end }}\n{{ end }}"
         self.server.json("POST", "/api/create", {"model": "slow", "from": "m", "template": slow, "stream": False})
         self.server.json("POST", "/api/show", {"model": "slow"})
@@ -101,8 +101,8 @@ class Shortening(unittest.TestCase):
             self.assertEqual(self.trace(identifier)["status"], 499)
             if "rendered" not in self.spans(identifier):
                 return
-            n_whole += 1  # the work was over before the server knew
-        self.fail(f"the work went on to its end {n_whole} times")
+            n_whole += 1  # the work ended before the server noticed the disconnect
+        self.fail(f"the disconnect did not end the work in {n_whole} attempts")
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""Everything at once on real models with too little memory: every answer equals the one given alone, and nothing leaks.
+"""Tests all routes in parallel on real models with too little memory: every answer equals the one given alone, and nothing leaks.
 
 soak_test.py --billow PROGRAM [--seconds 30] [--clients 64] [--seed N] [--share 0.6] [--no-kill]
 
 1. A server without a tight budget answers each case alone. These answers are the expected ones.
-2. The clients run for a short time with enough memory. The sum of what the models hold then is what they want.
+2. The clients run for a short time with enough memory. The memory that the models then hold is their demand.
 3. A server with a share of that memory serves all clients. Runners are killed and requests are cancelled at random moments.
 
 Each client draws its cases at random. The seed makes the draws repeatable, not the timing. Prints a summary as JSON and exits with 1 after a
@@ -163,7 +163,7 @@ def ask(port, case, cancel_after=None):
 
 
 class Clients:
-    """Threads that draw cases until the time is over, and other routes beside them."""
+    """Threads that run random cases and other routes until the time is over."""
 
     def __init__(self, server, cases, seconds, seed):
         self.server, self.cases, self.seed = server, cases, seed
@@ -299,7 +299,7 @@ def probe(url):
 
 
 class Killer:
-    """Kills a runner now and then. A runner that did no work since the last kill is spared: it would be given up."""
+    """Kills a runner now and then. Spares a runner that did no work since the last kill, because the server would give up its model."""
 
     def __init__(self, server, clients, seed):
         self.server, self.clients, self.chance = server, clients, random.Random(f"{seed} kills")
@@ -336,7 +336,7 @@ def soak(server, cases, budget):
     health = json.loads(prober.communicate(timeout=60)[0])
     faults = clients.faults
     if not wait_until_idle(server):
-        faults.append("something still runs or waits after all clients have left")
+        faults.append("requests still run or wait after all clients have disconnected")
     slice_ = max(1, len(memory) // 10)
     early, late = ([round(statistics.median(row[i] for row in rows) / 2**20, 1) for i in (0, 1)] for rows in (memory[slice_:2 * slice_] or memory, memory[-slice_:]))
     samples = samples_of(server)

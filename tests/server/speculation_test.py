@@ -1,6 +1,6 @@
-"""Drafted tokens through the server: answers are the same with and without, and what was drafted is counted.
+"""Tests drafts through the server: answers are the same with and without drafts, and drafts are counted.
 
-speculation_test.py --billow PROGRAM [unittest arguments]; exits with 77 where the small model is not here.
+speculation_test.py --billow PROGRAM [unittest arguments]; exits with 77 if the small model is missing.
 """
 
 import argparse
@@ -45,7 +45,7 @@ class Speculation(unittest.TestCase):
     def samples(self):
         return prometheus_text.parse(self.server.request("GET", "/metrics")[2].decode())[0]
 
-    def test_answers_are_the_same_and_sooner_known(self):
+    def test_drafts_change_no_answer_and_save_time(self):
         for temperature in (0, 0.9):
             plain, none = self.chat(temperature=temperature, options={"draft_num_predict": 0})
             self.assertEqual((none["drafted"], none["draft_accepted"]), (0, 0))
@@ -58,7 +58,7 @@ class Speculation(unittest.TestCase):
                 self.assertEqual(details["rejected_prediction_tokens"], drafts["drafted"] - drafts["draft_accepted"])
                 self.assertGreater(drafts["draft_accepted"], 0)
 
-    def test_a_prediction_of_another_form_is_refused(self):
+    def test_malformed_prediction_is_refused(self):
         for prediction in ("text", {"type": "content", "content": 5}, {"type": "image", "content": "x"}):
             status, _, text = self.server.request("POST", "/v1/chat/completions",
                                                   {"model": "m", "messages": MESSAGES, "prediction": prediction})
@@ -81,16 +81,22 @@ class Speculation(unittest.TestCase):
                             ("billow_draft_accepted_tokens_total", timings["draft_n_accepted"])):
             self.assertEqual(prometheus_text.total(after, name) - prometheus_text.total(before, name), count)
 
-    # Nothing in the prompt repeats, so that texts alone give no draft.
-    def test_a_draft_model_changes_no_answer(self):
+    # The prompt does not repeat itself, so only the draft model can draft.
+    def test_draft_model_changes_no_answer(self):
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder, "draft.gguf")
             subprocess.run([CHANGE_LAYERS, WEIGHTS, "3", path], check=True)
             draft = self.server.upload(path)
             self.server.json("POST", "/api/create", {"model": "with-draft", "from": "m", "draft_files": {"draft.gguf": draft},
                                                      "stream": False})
+            self.server.add_model("small", path)
         shown = self.server.json("POST", "/api/show", {"model": "with-draft"})
         self.assertIn("\nDRAFT ", shown["modelfile"])
+        self.server.json("POST", "/api/create", {"model": "by-name", "from": "m", "draft": "small", "stream": False})
+        by_name = self.server.json("POST", "/api/show", {"model": "by-name"})["modelfile"]
+        self.assertEqual(by_name.split("\nDRAFT ")[1].split()[0], shown["modelfile"].split("\nDRAFT ")[1].split()[0])
+        status, _, text = self.server.request("POST", "/api/create", {"model": "x", "from": "m", "draft": "absent", "stream": False})
+        self.assertEqual((status, text), (404, b'{"error":"DRAFT absent: no such file or model"}'))
         self.server.json("POST", "/api/create", {"model": "heir", "from": "with-draft", "stream": False})
         self.assertIn("\nDRAFT ", self.server.json("POST", "/api/show", {"model": "heir"})["modelfile"])
         for temperature in (0, 0.8):
@@ -102,9 +108,9 @@ class Speculation(unittest.TestCase):
             if temperature == 0:
                 self.assertGreater(found["timings"]["draft_n"], 0)
         commands = [pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0") for pid in self.server.runners()]
-        self.assertEqual(sum(b"--draft" in command for command in commands), 1)  # that of the heir alone
+        self.assertEqual(sum(b"--draft" in command for command in commands), 1)  # only the runner of the heir has a draft model
 
-    def test_a_draft_model_with_other_tokens_is_refused(self):
+    def test_draft_model_with_other_vocabulary_is_refused(self):
         status, _, text = self.server.request("POST", "/api/create", {
             "model": "wrong", "from": "m", "draft_files": {"draft.gguf": self.server.upload(self.other_vocabulary())},
             "stream": False})
@@ -114,8 +120,8 @@ class Speculation(unittest.TestCase):
     def other_vocabulary(self):
         return pathlib.Path(__file__).resolve().parents[1] / "families" / "data" / "olmo.gguf"
 
-    # Streams beside a long prompt of another: all of them are as each is alone.
-    def test_a_long_prompt_changes_no_stream(self):
+    # Streams in parallel with a long prompt of another client equal single ones.
+    def test_long_prompt_changes_no_parallel_stream(self):
         def generated(prompt, results, key):
             lines = self.server.lines("/api/generate", {"model": "m", "prompt": prompt, "raw": True,
                                                         "options": {"num_predict": 120, "seed": 5, "temperature": 0.8}})

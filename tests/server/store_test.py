@@ -1,4 +1,4 @@
-"""The server on a store that misbehaves: files that hang, kills at every step, other servers, no rights, a clock that jumps.
+"""Tests the server on a faulty store: files that hang, kills at every step, other servers, missing rights, a clock that jumps.
 
 store_test.py --billow PROGRAM --make-models PROGRAM --shim LIBRARY
 """
@@ -29,13 +29,13 @@ options, rest = parser.parse_known_args()
 PROGRAM = str(pathlib.Path(options.billow).resolve())
 SHIM = str(pathlib.Path(options.shim).resolve())
 
-LONG = 300  # seconds until something counts as never: the machine may be busy
+LONG = 300  # timeout in seconds; the machine may be busy
 NOBODY = 65534
 HOUR = 3600
 
 
 def until(condition, what):
-    """Waits for it."""
+    """Waits until the condition holds."""
     deadline = time.monotonic() + LONG
     while not condition():
         assert time.monotonic() < deadline, what
@@ -43,7 +43,7 @@ def until(condition, what):
 
 
 class Place:
-    """A folder with a store, and the servers on it."""
+    """A folder with a store, and its servers."""
 
     def __init__(self, prepared=None):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="billow-store-"))
@@ -66,7 +66,7 @@ class Place:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def rule(self, text):
-        """What the shim does from now on; see fault_shim.cpp."""
+        """Sets the fault of the shim; see fault_shim.cpp."""
         new = self.folder / "fault.new"
         new.write_text(text + "\n")
         new.rename(self.fault)
@@ -81,14 +81,14 @@ class Place:
         return self.store / "manifests/registry.ollama.ai/library" / name / "latest"
 
     def blob(self, name, kind):
-        """The path of the blob of a layer, or of the config."""
+        """Returns the path of the blob of a layer, or of the config."""
         manifest = json.loads(self.manifest(name).read_text())
         layers = [*manifest["layers"], {**manifest["config"], "mediaType": "config"}]
         digest = next(layer["digest"] for layer in layers if layer["mediaType"].endswith(kind))
         return self.store / "blobs" / digest.replace(":", "-")
 
     def fault_in(self):
-        """A model that lacks a blob or has a wrong one; empty where all are whole."""
+        """Returns a description of a missing or wrong blob; empty if all models are complete."""
         for path in self.store.glob("manifests/*/*/*/*"):
             manifest = json.loads(path.read_text())
             for layer in [*manifest["layers"], manifest["config"]]:
@@ -103,7 +103,7 @@ class Place:
         return sorted(str(path.relative_to(self.store / "manifests")) for path in self.store.glob("manifests/*/*/*/*"))
 
     def leftovers(self):
-        """Blobs that no model needs, and files of writes that never ended."""
+        """Returns blobs that no model needs, and files of unfinished writes."""
         used = set()
         for path in self.store.glob("manifests/*/*/*/*"):
             manifest = json.loads(path.read_text())
@@ -111,7 +111,7 @@ class Place:
         return sorted(path.name for path in (self.store / "blobs").iterdir() if path.name not in used)
 
     def age(self):
-        """Makes all files of the store two hours older, so that they count as forgotten."""
+        """Makes all files of the store two hours older, so that cleanup may delete them."""
         for path in self.store.glob("blobs/*"):
             with contextlib.suppress(FileNotFoundError):
                 os.utime(path, (time.time() - 2 * HOUR,) * 2)
@@ -137,7 +137,7 @@ def tearDownModule():
 
 
 def all_of(cases, check):
-    """check(case) of each, several at a time; the first failure."""
+    """Runs check(case) for all cases, several in parallel. Raises the first failure."""
     with concurrent.futures.ThreadPoolExecutor(4) as pool:
         for case, result in [(case, pool.submit(check, case)) for case in cases]:
             try:
@@ -152,8 +152,8 @@ def ask(server, method, path, body=None, expected=(200,)):
     return text
 
 
-def check_everybody_else(server):
-    """All that has nothing to do with the model "slow" is answered."""
+def check_other_requests(server):
+    """Checks that the server answers all requests that do not need the model "slow"."""
     for path in ("/healthz", "/readyz", "/metrics", "/metrics/load", "/api/version", "/api/ps", "/"):
         ask(server, "GET", path)
     ask(server, "POST", "/api/generate", {"model": "quick", "prompt": "a", "options": {"num_predict": 2}, "stream": False})
@@ -167,14 +167,14 @@ def check_everybody_else(server):
 
 
 def ends(server):
-    """By SIGTERM, whatever hangs."""
+    """Checks that SIGTERM ends the server although calls hang."""
     server.process.send_signal(signal.SIGTERM)
     server.process.wait(LONG)
 
 
-class NothingBlocksEverybody(unittest.TestCase):
+class HangsBlockOnlyTheirModel(unittest.TestCase):
     def requests_of_slow(self, server):
-        """Requests for the model, which nobody waits for; none of them takes the server down."""
+        """Sends requests for the model in the background. They may hang, but must not break the server."""
         asked = [("/api/generate", {"model": "slow", "prompt": "a"}), ("/api/show", {"model": "slow"}),
                  ("/api/embed", {"model": "slow", "input": "a"}), ("/tokenize", {"model": "slow", "inputs": "a"})]
 
@@ -185,7 +185,7 @@ class NothingBlocksEverybody(unittest.TestCase):
         for path, body in asked:
             threading.Thread(target=send, args=(path, body), daemon=True).start()
 
-    def test_a_file_of_one_model_hangs(self):
+    def test_hanging_file_of_one_model_blocks_no_other(self):
         def check(case):
             kind, calls = case
             with Place(prepared) as place:
@@ -193,25 +193,25 @@ class NothingBlocksEverybody(unittest.TestCase):
                 server = place.server()
                 place.rule(f"hang {calls} {file}")
                 self.requests_of_slow(server)
-                check_everybody_else(server)
+                check_other_requests(server)
                 ends(server)
 
         all_of([(kind, calls) for kind in ("manifest", "config", "image.model", "image.system")
                 for calls in ("open", "read", "stat")], check)
 
-    def test_what_hangs_may_come_back(self):
+    def test_hanging_model_works_again_later(self):
         with Place(prepared) as place:
             server = place.server()
             place.rule(f"hang all {place.manifest('slow')}")
             self.requests_of_slow(server)
-            check_everybody_else(server)
+            check_other_requests(server)
             place.rule("")
             body = {"model": "slow", "prompt": "a", "options": {"num_predict": 2}, "stream": False}
             until(lambda: server.request("POST", "/api/generate", body)[0] == 200, "the model is never found again")
             until(lambda: b"slow:latest" in ask(server, "GET", "/api/tags"), "the model is never listed again")
             self.assertEqual(server.stop(), 0)
 
-    def test_a_change_hangs(self):
+    def test_hanging_change_blocks_no_other_request(self):
         changes = {
             "write": lambda server: server.add_model("new", OTHER, system="new"),
             "fsync": lambda server: server.add_model("new", OTHER, system="new"),
@@ -231,12 +231,12 @@ class NothingBlocksEverybody(unittest.TestCase):
                         changes[call](server)
 
                 threading.Thread(target=change, daemon=True).start()
-                check_everybody_else(server)
+                check_other_requests(server)
                 ends(server)
 
         all_of(changes, check)
 
-    def test_pipes_in_place_of_files(self):
+    def test_pipes_instead_of_files(self):
         def check(kind):
             with Place(prepared) as place:
                 file = place.manifest("slow") if kind == "manifest" else place.blob("slow", kind)
@@ -247,18 +247,18 @@ class NothingBlocksEverybody(unittest.TestCase):
                                    ("/api/create", {"model": "new", "from": "slow", "stream": False}),
                                    ("/api/copy", {"source": "slow", "destination": "copy"})):
                     self.assertIn(server.request("POST", path, body)[0], (200, 400, 404, 500), path)
-                check_everybody_else(server)
+                check_other_requests(server)
                 self.assertEqual(server.stop(), 0)
 
         all_of(("manifest", "config", "image.model", "image.system"), check)
 
-    def test_a_manifest_of_too_many_layers(self):
+    def test_manifest_with_too_many_layers(self):
         with Place(prepared) as place:
             manifest = json.loads(place.manifest("slow").read_text())
             manifest["layers"] = [layer for layer in manifest["layers"] if "system" in layer["mediaType"]] * 20000
             place.manifest("slow").write_text(json.dumps(manifest))
             server = place.server(shim=False)
-            check_everybody_else(server)
+            check_other_requests(server)
             status, _, text = server.request("POST", "/api/show", {"model": "slow"})
             self.assertEqual(status, 500)
             self.assertIn("20000 layers", json.loads(text)["error"])
@@ -266,7 +266,7 @@ class NothingBlocksEverybody(unittest.TestCase):
 
 
 class KilledAtEachStep(unittest.TestCase):
-    """The process is killed before each call that changes something on the disk."""
+    """Kills the process before each call that changes the disk."""
 
     def upload(self, server):
         return server.request("POST", "/api/blobs/sha256:" + hashlib.sha256(b"x" * 100000).hexdigest(), b"x" * 100000)
@@ -284,7 +284,7 @@ class KilledAtEachStep(unittest.TestCase):
         return ask(server, "DELETE", "/api/delete", {"model": "slow"}, (200, 404))
 
     def check(self, operation, step):
-        """Whether there was such a step."""
+        """Kills the operation at this step. Returns whether there was such a step."""
         with Place(prepared) as place:
             before = place.models()
             place.rule("")
@@ -300,7 +300,7 @@ class KilledAtEachStep(unittest.TestCase):
             self.assertEqual(place.fault_in(), "", (operation.__name__, step))
             self.assertLessEqual(len(after.symmetric_difference(before)), 1)
             place.age()
-            server = place.server(shim=False)  # and clears away what was left
+            server = place.server(shim=False)  # cleans up at startup
             self.assertEqual(place.fault_in(), "", (operation.__name__, step, "after the restart"))
             self.assertEqual(place.leftovers(), [], (operation.__name__, step))
             listed = json.loads(ask(server, "GET", "/api/tags"))["models"]
@@ -311,14 +311,14 @@ class KilledAtEachStep(unittest.TestCase):
             return killed
 
     def dies(self, server):
-        """Whether it is being killed: it answers no more."""
+        """Returns whether the server is being killed and no longer answers."""
         with contextlib.suppress(OSError):
             server.request("GET", "/healthz")
             return False
         server.process.wait(LONG)
         return True
 
-    def every_step(self, operation, least):
+    def every_step(self, operation, min_steps):
         step = 1
         with concurrent.futures.ThreadPoolExecutor(4) as pool:
             while True:
@@ -326,7 +326,7 @@ class KilledAtEachStep(unittest.TestCase):
                 if not all(killed):
                     break
                 step += 4
-        self.assertGreaterEqual(step + killed.index(False) - 1, least, "steps at which it was killed")
+        self.assertGreaterEqual(step + killed.index(False) - 1, min_steps, "steps with a kill")
 
     def test_upload(self):
         self.every_step(self.upload, 4)
@@ -344,7 +344,7 @@ class KilledAtEachStep(unittest.TestCase):
         self.every_step(self.delete, 4)
 
     def test_prune(self):
-        """At the start: nothing that is needed goes, and the next start goes on with it."""
+        """Kills the cleanup at startup at each step. It must delete no needed file, and the next startup must finish it."""
         n_killed = 0
         for step in range(1, 100):
             with Place(prepared) as place:
@@ -357,7 +357,7 @@ class KilledAtEachStep(unittest.TestCase):
                 try:
                     place.server().stop()
                     killed = False
-                except AssertionError:  # it has ended before it answered
+                except AssertionError:  # the server ended before it answered
                     killed = True
                     n_killed += 1
                 place.rule("")
@@ -372,19 +372,19 @@ class KilledAtEachStep(unittest.TestCase):
 
 class TwoServersOnOneStore(unittest.TestCase):
     def in_the_middle(self, place, first, rule, work, then):
-        """Lets `work` of the first server hang by the rule, does `then`, and lets it go on."""
+        """Lets `work` of the first server hang by the rule, runs `then`, and ends the hang."""
         place.rule(rule)
         with concurrent.futures.ThreadPoolExecutor(1) as pool:
             working = pool.submit(work, first)
             try:
-                until(lambda: any("partial" in path.name for path in place.store.glob("blobs/*")), "nothing is written")
+                until(lambda: any("partial" in path.name for path in place.store.glob("blobs/*")), "no file is written")
                 place.age()
                 then()
             finally:
                 place.rule("")
             return working.result(LONG)
 
-    def test_none_clears_away_what_another_uploads(self):
+    def test_cleanup_keeps_uploads_of_another_server(self):
         with Place(prepared) as place:
             first = place.server()
             digest = hashlib.sha256(b"x" * 1000).hexdigest()
@@ -395,14 +395,14 @@ class TwoServersOnOneStore(unittest.TestCase):
             self.assertEqual(status, 201)
             self.assertEqual((place.store / "blobs" / ("sha256-" + digest)).read_bytes(), b"x" * 1000)
 
-    def test_none_clears_away_what_another_makes_a_model_of(self):
+    def test_cleanup_keeps_blobs_that_another_server_creates_a_model_from(self):
         with Place(prepared) as place:
             first = place.server()
             text = "the system text of a new model"
             digest = hashlib.sha256(text.encode()).hexdigest()
 
             def others():
-                second = place.server(shim=False)  # clears away at its start
+                second = place.server(shim=False)  # cleans up at startup
                 ask(second, "DELETE", "/api/delete", {"model": "slow"})  # has the same weights
                 second.stop()
 
@@ -417,7 +417,7 @@ class TwoServersOnOneStore(unittest.TestCase):
             place.server(shim=False).stop()
             self.assertEqual((place.fault_in(), place.leftovers()), ("", []))
 
-    def test_both_change_it_all_the_time(self):
+    def test_both_servers_change_the_store_continuously(self):
         with Place(prepared) as place:
             servers = [place.server(shim=False) for _ in range(2)]
             for server in servers:
@@ -444,12 +444,12 @@ class TwoServersOnOneStore(unittest.TestCase):
 
 
 class WithoutRights(unittest.TestCase):
-    """As another user, where this one may do all."""
+    """Runs the server as another user if this user is root."""
 
     prefix = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups") if os.getuid() == 0 else ()
 
     def program(self, place):
-        """Where that user finds it."""
+        """Copies the program to a place that the user can read. Returns its path."""
         return shutil.copy(PROGRAM, place.folder / "billow")
 
     def allow(self, place, mode):
@@ -459,12 +459,12 @@ class WithoutRights(unittest.TestCase):
             path.chmod(0o644)
         place.folder.joinpath("log").touch()
 
-    def test_a_store_that_may_not_be_written_to(self):
+    def test_read_only_store(self):
         with Place(prepared) as place:
             self.allow(place, 0o555)
             server = place.server(shim=False, prefix=self.prefix, program=self.program(place))
             self.assertEqual(len(server.json("GET", "/api/tags")["models"]), 2)
-            check_everybody_else(server)
+            check_other_requests(server)
             digest = "sha256:" + hashlib.sha256(b"x").hexdigest()
             for method, path, body in (("POST", "/api/blobs/" + digest, b"x"),
                                        ("POST", "/api/create", {"model": "new", "from": "slow", "stream": False}),
@@ -487,7 +487,7 @@ class WithoutRights(unittest.TestCase):
         self.assertEqual(ended.returncode, 1, ended.stderr)
         return ended.stderr.splitlines()[-1]
 
-    def test_a_store_that_may_not_be_read(self):
+    def test_unreadable_store(self):
         for part in ("", "manifests", "blobs"):
             with Place(prepared) as place:
                 (place.store / part).chmod(0)
@@ -502,25 +502,25 @@ class WithoutRights(unittest.TestCase):
                 line = self.refusal(place, variables={"HOME": home, "OLLAMA_MODELS": None, "BILLOW_MODELS": None})
                 self.assertIn("HOME is not set", line)
 
-    def test_files_may_not_be_large(self):
+    def test_file_size_limit(self):
         with Place(prepared) as place:
             server = place.server(shim=False, prefix=("prlimit", "--fsize=65536"))
             data = b"x" * 1000000
             status, _, text = server.request("POST", "/api/blobs/sha256:" + hashlib.sha256(data).hexdigest(), data)
             self.assertEqual(status, 500)
             self.assertIn("File too large", json.loads(text)["error"])
-            check_everybody_else(server)
+            check_other_requests(server)
             self.assertEqual([path.name for path in place.store.glob("blobs/*partial*")], [])
             self.assertEqual(server.stop(), 0)
 
 
 class TheClockJumps(unittest.TestCase):
-    """The clock of the day; the steady clock goes on, as when an administrator sets it."""
+    """The wall clock jumps, as if an administrator had set it. The steady clock continues."""
 
     def loaded(self, server):
         return [model["name"] for model in server.json("GET", "/api/ps")["models"]]
 
-    def test_times_of_models_and_requests_stay_as_they_are(self):
+    def test_clock_jump_changes_no_timers(self):
         year = 365 * 24 * HOUR
         for jump in (10 * year, -10 * year):
             with Place(prepared) as place:
@@ -537,12 +537,12 @@ class TheClockJumps(unittest.TestCase):
                 self.assertTrue(0 < last["total_duration"] < LONG * 1e9, last)
                 trace = server.json("GET", "/api/trace/" + headers["X-Request-Id"])
                 self.assertNotIn("-", "".join(str(span.get("ms", 0)) for span in trace.get("spans", [])))
-                check_everybody_else(server)
+                check_other_requests(server)
                 self.assertEqual(self.loaded(server), ["quick:latest"], "an hour has not passed")
                 ask(server, "POST", "/api/generate", {"model": "quick", "keep_alive": "100ms"})
-                until(lambda: not self.loaded(server), "a tenth of a second never passes")
+                until(lambda: not self.loaded(server), "the model is not unloaded after 100 ms")
                 place.rule("")
-                check_everybody_else(server)
+                check_other_requests(server)
                 self.assertEqual(server.stop(), 0)
 
 

@@ -1,4 +1,4 @@
-"""What tests of pulling and pushing share: servers with a home and a store of their own, and models of random bytes."""
+"""Shared code of tests of pulls and pushes: servers with their own home and store, and models of random bytes."""
 
 import argparse
 import hashlib
@@ -24,7 +24,7 @@ def program():
 
 
 def main(add_options=lambda parser: None, needs_registry=True):
-    """Runs the tests of the module that is the program. Never returns."""
+    """Runs the tests of the main module. Never returns."""
     global options
     parser = argparse.ArgumentParser()
     parser.add_argument("--billow", type=pathlib.Path, required=True)
@@ -43,7 +43,7 @@ MB = 1_000_000
 
 
 def random_gguf(n_bytes, seed=0):
-    """A file that begins as a GGUF file of no tensors; what stands behind is of no concern."""
+    """Returns a GGUF file without tensors, followed by random bytes."""
     header = b"GGUF" + (3).to_bytes(4, "little") + (0).to_bytes(8, "little") + (1).to_bytes(8, "little")
     key, value = b"general.architecture", b"llama"
     header += len(key).to_bytes(8, "little") + key + (8).to_bytes(4, "little") + len(value).to_bytes(8, "little") + value
@@ -52,7 +52,7 @@ def random_gguf(n_bytes, seed=0):
 
 
 def completed(lines):
-    """The digests of what was reported as complete, in order; some are more than once, as their sum is computed meanwhile."""
+    """Returns the digests that were reported as complete, in order. Drops repetitions, which come while the checksum is computed."""
     return list(dict.fromkeys(line["digest"] for line in lines if line.get("completed") == line.get("total", 0)))
 
 
@@ -77,7 +77,7 @@ class Place:
         self.server.json("POST", "/api/create", {"model": name, "files": {"m.gguf": digest}, "system": "s", "stream": False})
 
     def transfer(self, kind, name, **fields):
-        """The lines of the answer."""
+        """Returns the lines of the answer."""
         return self.server.lines("/api/" + kind, {"model": name, **fields})
 
     def last(self, kind, name, **fields):
@@ -85,7 +85,7 @@ class Place:
         return line.get("error") or line["status"]
 
     def files(self):
-        """Name and sum of every file of the store."""
+        """Returns name and checksum of every file of the store."""
         files = {}
         for path in sorted(self.server.models.rglob("*")):
             if path.is_file() and path.name != ".billow-lock":
@@ -93,7 +93,7 @@ class Place:
         return files
 
     def unsound(self):
-        """Blobs whose bytes are others than their names say."""
+        """Returns blobs whose bytes do not match their names."""
         return [name for name, found in self.files().items()
                 if name.startswith("blobs/sha256-") and "partial" not in name and name != "blobs/sha256-" + found]
 

@@ -1,4 +1,4 @@
-"""The vocabulary of a GGUF file and the text of its tokens. It shares nothing with the program, so that both can be compared."""
+"""The vocabulary of a GGUF file and the text of its tokens. Shares no code with the program, so that both can be compared."""
 
 import codecs
 import mmap
@@ -12,7 +12,7 @@ STRING, ARRAY = 8, 9
 
 
 def one_each(error):
-    """U+FFFD for each byte that is part of no character."""
+    """Returns U+FFFD for each invalid byte."""
     return "\ufffd" * (error.end - error.start), error.end
 
 
@@ -54,7 +54,7 @@ class Metadata(dict):
 
 
 def byte_letters():
-    """The byte that each letter of byte-level BPE stands for: printable ones for themselves, the others for the letters from U+0100."""
+    """Returns the byte of each letter of byte-level BPE. Printable bytes are their own letters, others have letters from U+0100."""
     printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     others = [byte for byte in range(256) if byte not in printable]
     return {**{chr(byte): byte for byte in printable}, **{chr(0x100 + i): byte for i, byte in enumerate(others)}}
@@ -69,7 +69,7 @@ class Vocabulary:
         self.letters = byte_letters()
 
     def bytes_of(self, token):
-        """What a token adds to a text. Control tokens add nothing."""
+        """Returns the bytes that a token adds to a text. Control tokens add none."""
         text, kind = self.tokens[token], self.types[token]
         if kind in (CONTROL, UNUSED, UNKNOWN):
             return b""

@@ -1,10 +1,11 @@
-// Cases of page.mjs in which something goes wrong, or is stopped: the server, the model's process, the connection, the page.
+// Cases of page.mjs with faults or interruptions of the server, the model's process, the connection
+// or the page.
 import assert from 'node:assert/strict';
 import { end, line, telling } from './front.mjs';
 import { ask, askForMuch } from './steps.mjs';
 
 export const faultCases = ({ setting, control, front, open, shot }) => {
-  // A chat whose answer is being written.
+  // Opens a chat and starts a long answer.
   const startLongAnswer = async (page) => {
     await open(page, setting.main);
     await askForMuch(page);
@@ -16,20 +17,20 @@ export const faultCases = ({ setting, control, front, open, shot }) => {
   return {
     async faults(page) {
       page.allowsFailures = true;
-      let how = 'cut';
-      let asked;
+      let mode = 'cut';
+      let received;
       const server = await front((request, response) => {
-        asked = request;
-        if (how === 'cut') {
+        received = request;
+        if (mode === 'cut') {
           response.writeHead(200, { 'Content-Type': 'application/x-ndjson' });
           response.write(line('The first half'));
           setTimeout(() => response.destroy(), 100);
-        } else if (how === 'told') {
+        } else if (mode === 'error') {
           response.writeHead(200, { 'Content-Type': 'application/x-ndjson' });
           response.write(line('Some text'));
           response.end(`${JSON.stringify({ error: 'the model broke <b>down</b>' })}\n`);
-        } else if (how === 'busy') {
-          how = 'well';
+        } else if (mode === 'busy') {
+          mode = 'ok';
           response.writeHead(503, { 'Content-Type': 'application/json', 'Retry-After': '1' });
           response.end('{"error":"server busy"}');
         } else telling(' and the rest')(request, response);
@@ -39,15 +40,15 @@ export const faultCases = ({ setting, control, front, open, shot }) => {
       await page.keyboard.press('Enter');
       await page.locator('.error').getByText('The connection was lost before the answer ended').waitFor();
       await page.getByText('The first half').waitFor();
-      how = 'well';
+      mode = 'ok';
       await page.getByRole('button', { name: 'Continue' }).click();
       await page.getByText('The first half and the rest').waitFor();
-      assert.equal(asked.prompt, '<user>Go<answer>The first half');
-      assert.equal(asked.raw, true);
-      how = 'told';
+      assert.equal(received.prompt, '<user>Go<answer>The first half');
+      assert.equal(received.raw, true);
+      mode = 'error';
       await page.getByRole('button', { name: 'Again' }).click();
       await page.locator('.error').getByText('the model broke <b>down</b>').waitFor();
-      how = 'busy';
+      mode = 'busy';
       await page.getByRole('button', { name: 'Try again' }).click();
       await page.getByText(/The server is busy/).first().waitFor();
       await page.getByText('and the rest').first().waitFor();
@@ -55,10 +56,11 @@ export const faultCases = ({ setting, control, front, open, shot }) => {
     },
 
     async storage(page) {
-      // A browser that keeps nothing, then one that is full: the chat goes on, and the page says so.
+      // A browser without storage, then a browser whose storage is full: the chat works, and the
+      // page shows a notice.
       await page.addInitScript(() => Object.defineProperty(window, 'indexedDB', { get() { throw new DOMException('no', 'SecurityError'); } }));
       await open(page, setting.main);
-      await page.getByText('This browser keeps nothing for this page').waitFor();
+      await page.getByText('This browser stores nothing for this page').waitFor();
       await ask(page, '1 2 3');
       await page.locator('nav').getByText('1 2 3').waitFor();
       const full = await page.context().newPage();
@@ -78,7 +80,7 @@ export const faultCases = ({ setting, control, front, open, shot }) => {
     },
 
     async reload(page) {
-      // The text so far survives the page.
+      // The text so far survives a reload.
       await startLongAnswer(page);
       await page.waitForTimeout(2500);
       await page.reload();
@@ -93,11 +95,11 @@ export const faultCases = ({ setting, control, front, open, shot }) => {
       await control('kill');
       await page.locator('.error').getByText('The connection was lost before the answer ended').waitFor();
       await page.getByText('The server does not answer').waitFor();
-      await page.locator('#composer').fill('kept while it is away');
+      await page.locator('#composer').fill('kept while the server is down');
       await shot(page, 'server-gone');
       await control('start');
       await page.getByText('The server is back').waitFor({ timeout: 20_000 });
-      assert.equal(await page.locator('#composer').inputValue(), 'kept while it is away');
+      assert.equal(await page.locator('#composer').inputValue(), 'kept while the server is down');
     },
 
     async queue(page) {
@@ -115,7 +117,7 @@ export const faultCases = ({ setting, control, front, open, shot }) => {
     async stop(page) {
       await open(page, setting.main);
       await askForMuch(page);
-      // Enter that ends a composition does not send.
+      // An Enter that ends an input method's composition does not send.
       await page.locator('#composer').fill('1 2');
       await page.locator('#composer').evaluate((area) => area.dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter', isComposing: true, bubbles: true })));
       assert.equal(await page.locator('article').count(), 0);
@@ -125,7 +127,7 @@ export const faultCases = ({ setting, control, front, open, shot }) => {
       await page.getByText('Writing').waitFor();
       await page.locator('#composer').press('Escape');
       await page.getByText('Stopped', { exact: true }).first().waitFor();
-      // The server has stopped, too.
+      // The server has stopped the answer, too.
       await page.goto(`${setting.main}/ui/#/requests`);
       await page.getByRole('cell', { name: '499' }).first().waitFor();
     },

@@ -1,9 +1,10 @@
-// What stands between the page and the real server in some cases of page.mjs, and texts that models may write.
+// A proxy between the page and the real server for some cases of page.mjs, and texts that models
+// may write.
 import http from 'node:http';
 
-// A server in front of the real one, which answers /api/chat by `chat` where that is given: for texts and faults that a
-// model does not make on demand. `capabilities`: what the list of models says of the first one.
-// `prefix`: the path under which all of it lies.
+// Starts a proxy of the real server. If `chat` is given, it responds to /api/chat and
+// /api/generate: for texts and faults that a model does not produce on demand. `capabilities`
+// replaces the capabilities of the model "writer". `prefix` is the path of the whole server.
 export async function front(main, chat, capabilities, prefix = '') {
   const server = http.createServer((request, response) => {
     if (!request.url.startsWith(`${prefix}/`)) {
@@ -69,7 +70,7 @@ export const RICH = `Here is a short answer with **what people use**.
 
 | option | default | what it does |
 |---|---:|---|
-| \`--parallel\` | 8 | requests that run at once |
+| \`--parallel\` | 8 | requests that run in parallel |
 | \`--keep-alive\` | 5m | how long a model stays |
 
 \`\`\`python
@@ -83,7 +84,7 @@ def greet(name: str) -> str:
 
 $$E = mc^2$$
 
-> Quotes stand apart, and [links](https://example.org/) open in a tab of their own.
+> Quotes stand apart, and [links](https://example.org/) open in a new tab.
 
 - [x] done
 - [ ] not yet

@@ -1,5 +1,6 @@
-// The cases of page_test.py, which says what is needed around them. Each case has a browser context of its own. Every one
-// of them fails where the page asks another host, breaks its policy, or writes an error to the console.
+// The cases of page_test.py, which starts everything that they need. Each case has its own browser
+// context. A case fails if the page sends a request to another host, violates its policy, or writes
+// an error to the console.
 import assert from 'node:assert/strict';
 import { createRequire } from 'node:module';
 import { readFileSync } from 'node:fs';
@@ -28,7 +29,7 @@ const cases = {
     assert.match(stats, /tokens .*\/s/);
     await page.getByRole('meter', { name: 'Context' }).waitFor();
     assert.match(await page.locator('.gauge').innerText(), /of [\d,]+ tokens/);
-    // Another version, an edit, and the way back to the first.
+    // Another version, an edit, and back to the first version.
     await page.getByRole('button', { name: 'Again' }).click();
     await page.getByText('2 of 2').waitFor();
     await page.getByRole('button', { name: 'Again' }).waitFor();
@@ -39,7 +40,7 @@ const cases = {
     await page.getByRole('button', { name: 'Again' }).waitFor();
     await page.locator('.user').getByRole('button', { name: 'Previous version' }).click();
     await page.locator('.user').getByText('1 2 3 4 5').waitFor();
-    // The chat survives the page.
+    // The chat survives a reload.
     const here = page.url();
     await page.goto('about:blank');
     await page.goto(here);
@@ -66,7 +67,7 @@ const cases = {
   },
 
   async prefix(page) {
-    // A proxy may put the whole server under a path of its own.
+    // A proxy may serve the whole server under a path.
     const server = await front(undefined, undefined, '/models/one');
     await page.goto(`${server.url}/`);
     assert.equal(page.url().split('#')[0], `${server.url}/ui/`);
@@ -80,7 +81,8 @@ const cases = {
   },
 
   async grown(page) {
-    // An answer beyond the context of the model: the gauge shows growth and the forgotten tokens.
+    // An answer is longer than the model's context: the gauge shows growth and the forgotten
+    // tokens.
     await open(page, setting.main);
     await askForMuch(page);
     await page.locator('#composer').fill('1 2 3');
@@ -118,7 +120,7 @@ const cases = {
   },
 
   async tools(page) {
-    // Images, thinking, and a tool whose result goes back.
+    // Images, thinking, and a tool call with a result.
     let asked;
     const server = await front((body, response) => {
       asked = body;
@@ -135,7 +137,7 @@ const cases = {
     await open(page, server.url);
     const png = Buffer.from('iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==', 'base64');
     await page.locator('.composer input[type=file]').setInputFiles([{ name: 'a.txt', mimeType: 'text/plain', buffer: png }]);
-    await page.getByText('a.txt is no image').waitFor();
+    await page.getByText('a.txt cannot be sent').waitFor();
     await page.locator('.composer input[type=file]').setInputFiles([{ name: 'a.png', mimeType: 'image/png', buffer: png }]);
     await page.locator('.composer img').waitFor();
     for (const kind of ['paste', 'drop']) {
@@ -185,7 +187,7 @@ const cases = {
     const links = await page.locator('article a[href]').evaluateAll((all) => all.map((one) => one.getAttribute('href')));
     assert.ok(links.every((href) => /^(https:\/\/evil\.example\/leak\.png$|#\/requests\/)/.test(href)), links.join(' '));
     assert.ok((await page.locator('.assistant').innerText()).includes('<script>window.pwned=2</script>'));
-    // A file of chats from a stranger.
+    // A hostile file of exported chats.
     await page.goto(`${server.url}/ui/#/settings`);
     const file = [{ kind: 'billow-chats', version: 1 }, { chat: { id: '1', title: '<img src=x onerror=window.pwned=10>', models: ['<b>'], leaf: '2', params: { stop: 7, __proto__: 1 } } },
       { message: { id: '2', chat: '1', parent: '2', role: 'assistant', text: HOSTILE, model: '<script>' } }, { message: { id: '3', chat: 'other', role: 'user', text: 'x' } }, { message: 7 }];
@@ -201,7 +203,8 @@ const cases = {
   },
 
   async streaming(page) {
-    // A long answer, at 300 pieces a second and more: frames stay short, and who scrolls up is left in peace.
+    // A long answer with more than 300 pieces per second: frames stay short, and a reader who
+    // scrolls up is not scrolled down.
     const server = await front((_request, response) => {
       response.writeHead(200, { 'Content-Type': 'application/x-ndjson', 'X-Billow-Context': '32768' });
       let n = 0;
@@ -231,8 +234,8 @@ const cases = {
     await page.getByRole('button', { name: /Go to the latest/ }).waitFor();
     const top = await page.locator('.list').evaluate((list) => list.scrollTop);
     await page.waitForTimeout(400);
-    assert.equal(await page.locator('.list').evaluate((list) => list.scrollTop), top, 'the reader is not pulled down');
-    // Typing goes on meanwhile.
+    assert.equal(await page.locator('.list').evaluate((list) => list.scrollTop), top, 'the reader is not scrolled down');
+    // Typing works during the answer.
     await page.locator('#composer').fill('the next question');
     await page.getByRole('button', { name: 'Again' }).waitFor({ timeout: 60_000 });
     assert.equal(await page.locator('#composer').inputValue(), 'the next question');
@@ -252,8 +255,8 @@ const cases = {
     await page.getByRole('button', { name: 'Again' }).nth(1).waitFor({ timeout: 20_000 });
     await axe(page, 'compare');
     await shot(page, 'compare');
-    await page.getByRole('button', { name: 'Go on with this answer' }).click();
-    await page.getByText('The chat goes on with this one').waitFor();
+    await page.getByRole('button', { name: 'Continue with this answer' }).click();
+    await page.getByText('The chat continues with this answer').waitFor();
   },
 
   async models(page) {
@@ -269,7 +272,7 @@ const cases = {
     await control('fast');
     await page.getByLabel('Name', { exact: true }).fill(`${setting.registry}/a/small`);
     await page.getByRole('button', { name: 'Pull', exact: true }).click();
-    await page.getByText('is here').first().waitFor();
+    await page.getByText('was pulled').first().waitFor();
     const pulled = page.locator('.models > li').filter({ has: page.getByRole('heading', { name: /a\/small/ }) });
     await pulled.waitFor();
     await axe(page, 'models');
@@ -286,7 +289,7 @@ const cases = {
     await pulled.getByRole('button', { name: 'Delete' }).click();
     await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();
     await pulled.waitFor({ state: 'detached' });
-    // A name that is nowhere is an error in one line.
+    // An unknown name gives an error of one line.
     await page.getByLabel('Name', { exact: true }).fill(`${setting.registry}/a/nothing`);
     await page.getByRole('button', { name: 'Pull', exact: true }).click();
     await page.locator('.job [role=alert]').waitFor();
@@ -300,7 +303,7 @@ const cases = {
   },
 
   async upload(page) {
-    page.allowsFailures = true; // a HEAD that says 404 is an error to the console
+    page.allowsFailures = true; // a HEAD with status 404 logs an error to the console
     await open(page, setting.main, 'models');
     const digest = (await (await fetch(`${setting.main}/api/show`, { method: 'POST', body: '{"model":"vectors"}' })).json()).modelfile.match(/sha256-[0-9a-f]{64}/)?.[0];
     assert.ok(digest);
@@ -333,7 +336,7 @@ const cases = {
     await shot(page, 'memory-dark');
     await page.goto(`${setting.main}/ui/#/requests/web-not-there`).catch(() => undefined);
     page.allowsFailures = true;
-    await page.getByText('This trace is not here any more').waitFor();
+    await page.getByText('This trace no longer exists').waitFor();
   },
 
   async embeddings(page) {
@@ -389,7 +392,7 @@ const cases = {
   },
 
   async many(page) {
-    // 500 messages open at once, and the way by the keyboard alone.
+    // Opens a chat with 500 messages, then uses only the keyboard.
     await open(page, setting.main, 'settings');
     const rows = [{ kind: 'billow-chats', version: 1 }, { chat: { id: 'c', title: 'A long one', models: ['writer:latest'], leaf: 'm499' } }];
     for (let i = 0; i < 500; i += 1) rows.push({ message: { id: `m${i}`, chat: 'c', parent: i ? `m${i - 1}` : '', role: i % 2 ? 'assistant' : 'user', text: `Message ${i} with **bold** and \`code\`.\n\n- a\n- b`, created: i } });
@@ -503,5 +506,5 @@ for (const [name, run] of Object.entries(cases)) {
   await context.close();
 }
 await browser.close();
-console.log(failed.length > 0 ? `failed: ${failed.join(', ')}` : `all is well; axe found nothing in ${nAxe} views`);
+console.log(failed.length > 0 ? `failed: ${failed.join(', ')}` : `all cases passed; axe found no violation in ${nAxe} views`);
 process.exit(failed.length > 0 ? 1 : 0);

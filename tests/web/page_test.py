@@ -1,8 +1,8 @@
-"""The web page in Chromium against a real `billow serve`: starts the servers and a registry, and runs page.mjs beside them.
+"""Tests the web page in Chromium with a real `billow serve`: starts the servers and a registry, and runs page.mjs.
 
   page_test.py --billow PROGRAM --make-models PROGRAM --node PROGRAM --output FOLDER [NAME...]
 
-page.mjs has the cases. It asks this program for what a page cannot do, as POST /NAME to an address of its own: to kill the server,
+page.mjs has the cases. For actions that a page cannot do, it sends POST /NAME to a control server in this program: to kill the server,
 to start it again, to kill a model's process, to fill a queue.
 """
 
@@ -33,7 +33,7 @@ MODEL = "application/vnd.ollama.image.model"
 
 
 class SlowRegistry(ScriptedRegistry):
-    """Sends blobs a piece at a time while it is `slow`."""
+    """Sends blobs slowly, in pieces, while `slow` is set."""
 
     slow = True
 
@@ -67,7 +67,7 @@ class Stage:
         self.main.add_model("vectors", made / "encoder.gguf")
         self.main.add_model("ranker", made / "ranker.gguf")
         self.tiny = made / "writer.gguf"
-        weights = self.tiny.read_bytes() + b"other weights"  # a model that shares them is loaded under one name
+        weights = self.tiny.read_bytes() + b"other weights"  # unique weights: models with the same weights are loaded under one name
         self.registry = SlowRegistry()
         self.registry.blobs = {digest_of(weights): weights, digest_of(b"{}"): b"{}"}
         layer = {"mediaType": MODEL, "digest": digest_of(weights), "size": len(weights)}
@@ -81,7 +81,7 @@ class Stage:
         folder.mkdir(parents=True)
         return folder
 
-    # What page.mjs may ask for.
+    # The actions that page.mjs can request.
 
     def kill(self):
         for pid in self.main.runners():
@@ -106,7 +106,7 @@ class Stage:
             os.kill(pid, signal.SIGKILL)
 
     def fill(self):
-        """Requests that fill the narrow server, until `empty`: one runs and one waits, and their answers are long."""
+        """Fills the narrow server until empty(): sends two requests with long answers. One runs and one waits."""
         long = {"type": "array", "items": {"type": "string", "pattern": "^[a-z]{4,12}$"}, "minItems": 9000}
         body = json.dumps({"model": "writer", "prompt": "1 2 3", "format": long, "options": {"num_predict": 60000}}).encode()
         head = f"POST /api/generate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"

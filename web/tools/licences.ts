@@ -1,4 +1,4 @@
-// The licences of the packages that are part of the page, as one text file beside it.
+// The licences of the packages that are part of the page, as one text file next to it.
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Plugin } from 'vite';

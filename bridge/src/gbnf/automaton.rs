@@ -1,16 +1,16 @@
-//! A terminal as an automaton of its characters (Glushkov's): each place in its expression where a
-//! character stands is a state.
+//! A terminal as a Glushkov automaton of its characters: each place of a character in the
+//! expression is a state.
 
 use std::collections::HashSet;
 
 use super::char_set::CharSet;
 use super::parser::{Grammar, Node};
 
-/// Beyond, a terminal is better taken apart.
+/// A terminal with more states is split instead.
 const MAX_STATES: usize = 1_000;
 const MAX_STEPS: usize = 100_000;
-/// Repetitions up to so many times are written out; others count as without end, which only makes
-/// the automaton match more.
+/// Repetitions up to this count are written out. Larger counts become unlimited, so the automaton
+/// only matches more texts.
 const MAX_COPIES: u32 = 4;
 
 pub struct Automaton {
@@ -23,7 +23,7 @@ pub struct Automaton {
     n_steps: usize,
 }
 
-/// Of a part of the expression.
+/// The ends of a part of the expression.
 struct Ends {
     first: Vec<usize>,
     last: Vec<usize>,
@@ -31,7 +31,7 @@ struct Ends {
 }
 
 impl Automaton {
-    /// None where it would be too large.
+    /// Returns None if the automaton would be too large.
     pub fn of(node: &Node, grammar: &Grammar) -> Option<Automaton> {
         let mut automaton = Automaton {
             characters: Vec::new(),
@@ -59,7 +59,7 @@ impl Automaton {
         Some(automaton)
     }
 
-    /// Whether all its texts are a single character.
+    /// Returns whether every text of the terminal is a single character.
     pub fn is_single(&self) -> bool {
         self.next.iter().all(Vec::is_empty)
     }
@@ -70,14 +70,14 @@ impl Automaton {
             .fold(CharSet::default(), |all, s| all.union(&self.lead_bytes[*s]))
     }
 
-    /// Whether a text of this terminal is the beginning of one of the other that goes on with one of
-    /// these first bytes of a character.
-    pub fn is_swallowed_by(&self, other: &Automaton, behind: &CharSet) -> bool {
+    /// Returns whether a text of this terminal is the beginning of a text of `other` that continues
+    /// with one of these lead bytes.
+    pub fn is_swallowed_by(&self, other: &Automaton, next_bytes: &CharSet) -> bool {
         let mut seen = HashSet::new();
         let mut open = Vec::new();
         self.meet(&self.first, other, &other.first, &mut seen, &mut open);
         while let Some((mine, its)) = open.pop() {
-            let goes_on = |next: &usize| other.lead_bytes[*next].meets(behind);
+            let goes_on = |next: &usize| other.lead_bytes[*next].meets(next_bytes);
             if self.is_last[mine] && other.next[its].iter().any(goes_on) {
                 return true;
             }
@@ -92,7 +92,7 @@ impl Automaton {
         false
     }
 
-    /// Adds the pairs of states that the same character leads to.
+    /// Adds the pairs of states that the same character reaches.
     fn meet(
         &self,
         mine: &[usize],
@@ -156,33 +156,33 @@ impl Automaton {
                 }
                 Some(all)
             }
-            Node::Repeat(item, least, most) => self.add_repeated(item, *least, *most, grammar),
+            Node::Repeat(item, min, max) => self.add_repeated(item, *min, *max, grammar),
         }
     }
 
     fn add_repeated(
         &mut self,
         item: &Node,
-        least: u32,
-        most: Option<u32>,
+        min: u32,
+        max: Option<u32>,
         grammar: &Grammar,
     ) -> Option<Ends> {
-        if let Some(most) = most.filter(|most| *most <= MAX_COPIES) {
+        if let Some(max) = max.filter(|max| *max <= MAX_COPIES) {
             let mut all = Ends {
                 first: vec![],
                 last: vec![],
                 is_nullable: true,
             };
-            for i in 0..most {
+            for i in 0..max {
                 let mut ends = self.add(item, grammar)?;
-                ends.is_nullable |= i >= least;
+                ends.is_nullable |= i >= min;
                 all = self.joined(all, ends);
             }
             return Some(all);
         }
         let mut ends = self.add(item, grammar)?;
         self.connect(&ends.last, &ends.first);
-        ends.is_nullable |= least == 0;
+        ends.is_nullable |= min == 0;
         Some(ends)
     }
 

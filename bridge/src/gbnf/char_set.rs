@@ -43,16 +43,16 @@ impl CharSet {
         CharSet(gaps).without_surrogates()
     }
 
-    /// They are no characters.
+    /// Removes surrogates, which are not characters.
     fn without_surrogates(self) -> CharSet {
         let (low, high) = SURROGATES;
         let cut = self.0.into_iter().flat_map(|(first, last)| {
             let before = (first, last.min(low - 1));
-            let behind = (first.max(high + 1), last);
+            let after = (first.max(high + 1), last);
             if last < low || first > high {
                 vec![(first, last)]
             } else {
-                vec![before, behind]
+                vec![before, after]
             }
         });
         CharSet(cut.filter(|(first, last)| first <= last).collect())
@@ -84,7 +84,8 @@ impl CharSet {
         false
     }
 
-    /// The first bytes of their UTF-8: what a lexer sees of the next character when it decides.
+    /// Returns the first UTF-8 bytes of the characters. A lexer decides by this byte of the next
+    /// character.
     pub fn lead_bytes(&self) -> CharSet {
         CharSet::new(
             self.0

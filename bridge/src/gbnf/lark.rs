@@ -1,4 +1,4 @@
-//! A grammar cut into terminals, as the text of a Lark grammar.
+//! Writes a grammar of terminals as the text of a Lark grammar.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -27,7 +27,7 @@ pub fn written(grammar: &Grammar, cut: &Cut) -> String {
 struct Writer<'a> {
     grammar: &'a Grammar,
     cut: &'a Cut,
-    /// Of terminals that are written already.
+    /// Terminals that are written already.
     numbers: HashMap<Node, usize>,
     definitions: String,
     /// Rules that terminals mention.
@@ -47,8 +47,8 @@ impl Writer<'_> {
                 let options: Vec<String> = options.iter().map(|o| self.part(o)).collect();
                 format!("({})", options.join(" | "))
             }
-            Part::Repeat(item, least, most) => {
-                format!("({}){}", self.part(item), repeats(*least, *most))
+            Part::Repeat(item, min, max) => {
+                format!("({}){}", self.part(item), repeats(*min, *max))
             }
             Part::Rule(rule) => format!("r{rule}"),
         }
@@ -76,8 +76,8 @@ impl Writer<'_> {
                 let options: Vec<String> = options.iter().map(|o| self.expression(o)).collect();
                 format!("({})", options.join(" | "))
             }
-            Node::Repeat(item, least, most) => {
-                format!("({}){}", self.expression(item), repeats(*least, *most))
+            Node::Repeat(item, min, max) => {
+                format!("({}){}", self.expression(item), repeats(*min, *max))
             }
             Node::Rule(rule) => {
                 if !std::mem::replace(&mut self.is_defined[*rule], true) {
@@ -91,17 +91,17 @@ impl Writer<'_> {
     }
 }
 
-fn repeats(least: u32, most: Option<u32>) -> String {
-    match (least, most) {
+fn repeats(min: u32, max: Option<u32>) -> String {
+    match (min, max) {
         (0, None) => "*".into(),
         (1, None) => "+".into(),
         (0, Some(1)) => "?".into(),
-        (least, None) => format!("{{{least},}}"),
-        (least, Some(most)) => format!("{{{least},{most}}}"),
+        (min, None) => format!("{{{min},}}"),
+        (min, Some(max)) => format!("{{{min},{max}}}"),
     }
 }
 
-/// As a regular expression.
+/// Writes the set as a regular expression.
 fn class(set: &CharSet) -> String {
     let is_plain = |c: u32| char::from_u32(c).is_some_and(|c| c.is_ascii_alphanumeric());
     let mut text = String::new();

@@ -1,10 +1,11 @@
 //! llama.cpp's grammar notation (GBNF), translated into Lark.
 //!
-//! GBNF describes texts character by character. Lark has terminals, which a lexer cuts off as long as
-//! they go, so a translation that makes the wrong parts terminals describes other texts. A regular
-//! grammar becomes one terminal, which is exact. Of any other, each part without recursion becomes a
-//! terminal at first; then those that may swallow the beginning of what follows them are opened, until
-//! none is left (terminals.rs). What remains are the texts of the GBNF, with few and long terminals.
+//! GBNF describes texts character by character. Lark has terminals, and its lexer always takes the
+//! longest match. If a translation makes the wrong parts terminals, it describes other texts. A
+//! regular grammar becomes one terminal, which is exact. In other grammars, each part without
+//! recursion first becomes a terminal. Then terminals that may swallow the beginning of the
+//! following text are opened, until there are none (terminals.rs). The result has the texts of the
+//! GBNF grammar, with few and long terminals.
 
 mod automaton;
 mod char_set;

@@ -1,15 +1,15 @@
-//! The text of a GBNF grammar as rules.
+//! Parses the text of a GBNF grammar into rules.
 
 use std::collections::HashMap;
 
 use super::char_set::CharSet;
 
-/// Of parentheses in each other: parsing recurses.
+/// Max depth of nested parentheses, because parsing is recursive.
 const MAX_DEPTH: usize = 100;
-/// Of repetitions of a repetition, for the same reason.
+/// Max repetitions of a repetition, because parsing is recursive.
 const MAX_MARKS: usize = 8;
 const MAX_RULES: usize = 5_000;
-/// The greatest count of a repetition.
+/// Max count of a repetition.
 const MAX_REPEATS: u32 = 2_000;
 
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
@@ -18,7 +18,7 @@ pub enum Node {
     Class(CharSet),
     Sequence(Vec<Node>),
     Choice(Vec<Node>),
-    /// At least and at most so often; none: without end.
+    /// Min and max count; None: no limit.
     Repeat(Box<Node>, u32, Option<u32>),
     /// Index of a rule.
     Rule(usize),
@@ -32,7 +32,7 @@ impl Node {
 
 #[derive(Debug, Default)]
 pub struct Grammar {
-    /// bodies[i] is what rule i stands for.
+    /// bodies[i] is the body of rule i.
     pub bodies: Vec<Node>,
     pub root: usize,
 }
@@ -103,7 +103,8 @@ impl Parser {
         Err(format!("line {}: {what}", line + 1))
     }
 
-    /// Blanks and comments; line breaks only where the rule goes on in the next line anyway.
+    /// Skips blanks and comments. Skips line breaks only where the rule must continue on the next
+    /// line.
     fn skip(&mut self, may_break: bool) {
         while let Some(c) = self.peek() {
             if c == '#' {
@@ -118,7 +119,7 @@ impl Parser {
         }
     }
 
-    /// Whether the next line that says something goes on with an alternative.
+    /// Returns whether the next line with content continues the rule with an alternative.
     fn next_line_is_alternative(&mut self) -> bool {
         let before = self.at;
         self.skip(true);
@@ -199,7 +200,7 @@ impl Parser {
         Ok(Node::Sequence(items))
     }
 
-    /// None where the sequence ends.
+    /// Returns None at the end of the sequence.
     fn item(&mut self) -> Result<Option<Node>, String> {
         let Some(c) = self.peek() else {
             return Ok(None);
@@ -239,7 +240,7 @@ impl Parser {
 
     fn repeated(&mut self, mut item: Node, is_nested: bool) -> Result<Node, String> {
         for n_marks in 0.. {
-            let (least, most) = match self.peek() {
+            let (min, max) = match self.peek() {
                 Some('*') => (0, None),
                 Some('+') => (1, None),
                 Some('?') => (0, Some(1)),
@@ -247,38 +248,36 @@ impl Parser {
                 _ => break,
             };
             if n_marks == MAX_MARKS {
-                return self.error(format!(
-                    "an item is repeated more than {MAX_MARKS} times over"
-                ));
+                return self.error(format!("an item has more than {MAX_MARKS} repetitions"));
             }
             self.at += 1;
-            item = Node::Repeat(Box::new(item), least, most);
+            item = Node::Repeat(Box::new(item), min, max);
             self.skip(is_nested);
         }
         Ok(item)
     }
 
-    /// "{2}", "{2,}", "{,3}" or "{2,3}", up to before its last character.
+    /// Parses "{2}", "{2,}", "{,3}" or "{2,3}". Stops before the last character.
     fn counts(&mut self) -> Result<(u32, Option<u32>), String> {
         self.at += 1;
         self.skip(false);
-        let least = self.number()?;
+        let min = self.number()?;
         self.skip(false);
         let has_comma = self.take(',');
         self.skip(false);
-        let most = if has_comma { self.number()? } else { least };
+        let max = if has_comma { self.number()? } else { min };
         self.skip(false);
-        if self.peek() != Some('}') || (!has_comma && least.is_none()) {
+        if self.peek() != Some('}') || (!has_comma && min.is_none()) {
             return self.error("a repetition must be like {2}, {2,} or {2,3}");
         }
-        let least = least.unwrap_or(0);
-        if most.is_some_and(|most| most < least) {
-            return self.error("a repetition counts from more to less");
+        let min = min.unwrap_or(0);
+        if max.is_some_and(|max| max < min) {
+            return self.error("the min of a repetition is above its max");
         }
-        if least.max(most.unwrap_or(0)) > MAX_REPEATS {
+        if min.max(max.unwrap_or(0)) > MAX_REPEATS {
             return self.error(format!("a repetition counts to more than {MAX_REPEATS}"));
         }
-        Ok((least, most))
+        Ok((min, max))
     }
 
     fn number(&mut self) -> Result<Option<u32>, String> {
@@ -321,7 +320,7 @@ impl Parser {
                 first
             };
             if last < first {
-                return self.error("a range of characters goes from more to less");
+                return self.error("a range of characters is reversed");
             }
             ranges.push((first, last));
         }
@@ -330,7 +329,7 @@ impl Parser {
         Ok(Node::Class(if is_negated { set.complement() } else { set }))
     }
 
-    /// The next one of a string or class, escapes resolved.
+    /// Returns the next character of a string or class. Resolves escapes.
     fn character(&mut self, place: &str) -> Result<u32, String> {
         let Some(c) = self.peek().filter(|c| *c != '\n' && *c != '\r') else {
             return self.error(format!("{place} has no end"));
@@ -364,7 +363,7 @@ impl Parser {
                 self.at = end;
                 Ok(c)
             }
-            _ => self.error("an escape is no character"),
+            _ => self.error("an escape is not a character"),
         }
     }
 }

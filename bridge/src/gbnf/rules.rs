@@ -1,5 +1,5 @@
-//! What is done to the rules before any of them is taken for a terminal: alternatives that never come
-//! to an end are removed, and repetitions written as recursion become repetitions.
+//! Simplifies the rules before terminals are chosen. Removes alternatives that never end, and turns
+//! recursion that expresses a repetition into a repetition.
 
 use super::parser::{Grammar, Node};
 
@@ -19,7 +19,7 @@ pub fn simplified(mut grammar: Grammar) -> Result<Grammar, String> {
     Ok(grammar)
 }
 
-/// Which rules match some text.
+/// Returns which rules match some text.
 fn ending_rules(grammar: &Grammar) -> Vec<bool> {
     let mut ends = vec![false; grammar.bodies.len()];
     loop {
@@ -46,7 +46,7 @@ fn can_end(node: &Node, ends: &[bool]) -> bool {
     }
 }
 
-/// Without what never ends; none where nothing is left.
+/// Removes alternatives that never end. Returns None if nothing is left.
 fn pruned(node: &Node, ends: &[bool]) -> Option<Node> {
     match node {
         Node::Choice(options) => {
@@ -71,18 +71,18 @@ fn pruned(node: &Node, ends: &[bool]) -> Option<Node> {
             })
         }
         Node::Repeat(_, _, Some(0)) => Some(Node::empty()),
-        Node::Repeat(item, least, most) => match pruned(item, ends) {
-            Some(item) if *least == 1 && *most == Some(1) => Some(item),
-            Some(item) => Some(Node::Repeat(Box::new(item), *least, *most)),
-            None if *least == 0 => Some(Node::empty()),
+        Node::Repeat(item, min, max) => match pruned(item, ends) {
+            Some(item) if *min == 1 && *max == Some(1) => Some(item),
+            Some(item) => Some(Node::Repeat(Box::new(item), *min, *max)),
+            None if *min == 0 => Some(Node::empty()),
             None => None,
         },
         other => can_end(other, ends).then(|| other.clone()),
     }
 }
 
-/// `r ::= a r | b` is `a* b`. None where the rule does not speak of itself, or does so elsewhere than
-/// at its end.
+/// Turns `r ::= a r | b` into `a* b`. Returns None if the rule does not mention itself, or mentions
+/// itself elsewhere than at its end.
 fn without_tail_recursion(rule: usize, body: &Node) -> Option<Node> {
     if !mentions(body, rule) {
         return None;
@@ -104,7 +104,7 @@ pub fn mentions(node: &Node, rule: usize) -> bool {
     }
 }
 
-/// A body as alternatives: before the rule itself, and without it.
+/// The alternatives of a body: those that end with the rule itself, and those without it.
 struct Tails {
     again: Vec<Node>,
     last: Vec<Node>,
@@ -139,15 +139,15 @@ fn tails_of(node: &Node, rule: usize) -> Option<Tails> {
             if head.iter().any(|item| mentions(item, rule)) {
                 return None;
             }
-            let behind = |node: Node| {
+            let with_items = |node: Node| {
                 let mut items = head.to_vec();
                 items.push(node);
                 in_sequence(items)
             };
             let tails = tails_of(tail, rule)?;
             Some(Tails {
-                again: tails.again.into_iter().map(behind).collect(),
-                last: tails.last.into_iter().map(behind).collect(),
+                again: tails.again.into_iter().map(with_items).collect(),
+                last: tails.last.into_iter().map(with_items).collect(),
             })
         }
         Node::Repeat(item, 0, Some(1)) => {

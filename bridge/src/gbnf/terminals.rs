@@ -1,11 +1,12 @@
-//! Which parts of a grammar are terminals, so that a lexer which takes the longest match reads the
-//! same texts as the grammar does.
+//! Chooses the parts of a grammar that become terminals. A lexer that takes the longest match must
+//! read the same texts as the grammar.
 //!
-//! A lexer ends a terminal where no terminal that may stand there can go on. That is wrong only where
-//! one of them ends, another (or the same) could go on with the next character, and that character also
-//! begins what may follow the first. Such a terminal is opened: its parts become terminals. Single
-//! characters never go on, so this comes to an end. All sets are as large as the rules allow or larger,
-//! so what is left is safe; at worst it has shorter terminals than it could.
+//! A lexer ends a terminal if no terminal at this place can continue. This is wrong only in one
+//! case. One terminal ends, and another (or the same) terminal could continue with the next
+//! character. That character also begins what may follow the first terminal. Such a terminal is
+//! opened: its parts become terminals. Single characters never continue, so the process ends. All
+//! sets are at least as large as the rules allow, so the result is safe. At worst, its terminals
+//! are shorter than necessary.
 
 use std::collections::HashSet;
 
@@ -13,17 +14,17 @@ use super::automaton::Automaton;
 use super::char_set::CharSet;
 use super::parser::{Grammar, Node};
 
-/// Rounds of opening, and pairs of terminals that may stand in the same place.
+/// Max rounds of opening, and max pairs of terminals that may occur at the same place.
 const MAX_ROUNDS: usize = 100;
 const MAX_PAIRS: usize = 300_000;
 
-/// A rule's body over terminals.
+/// A rule's body that consists of terminals.
 #[derive(Clone, Debug)]
 pub enum Part {
-    /// Index into Cut::terminals; each place has its own.
+    /// Index into Cut::terminals; each place has a separate terminal.
     Terminal(usize),
     Sequence(Vec<Part>),
-    /// None of the options is empty.
+    /// No option is empty.
     Choice(Vec<Part>),
     Repeat(Box<Part>, u32, Option<u32>),
     Rule(usize),
@@ -48,9 +49,9 @@ impl Part {
 }
 
 pub struct Cut {
-    /// None of them matches the empty text.
+    /// No terminal matches the empty text.
     pub terminals: Vec<Node>,
-    /// bodies[i] of rule i, where it is a rule of the result.
+    /// bodies[i] of rule i, if the result contains the rule.
     pub bodies: Vec<Option<Part>>,
     pub root: Part,
 }
@@ -63,7 +64,7 @@ pub fn cut(grammar: &Grammar) -> Result<Cut, String> {
         bodies: std::mem::take(&mut cutter.bodies),
         root,
     };
-    // Alone it has nothing to swallow.
+    // A single terminal has nothing to swallow.
     if cut.bodies.iter().all(Option::is_none) {
         return Ok(cut);
     }
@@ -92,7 +93,7 @@ pub fn cut(grammar: &Grammar) -> Result<Cut, String> {
 
 struct Cutter<'a> {
     grammar: &'a Grammar,
-    /// Whether a rule is without recursion, and whether it matches the empty text.
+    /// Whether a rule has no recursion, and whether it matches the empty text.
     is_regular: Vec<bool>,
     is_nullable: Vec<bool>,
     terminals: Vec<Node>,
@@ -128,7 +129,7 @@ impl Cutter<'_> {
         is_nullable(node, &self.is_nullable)
     }
 
-    /// With terminals as long as can be.
+    /// Makes the longest possible terminals.
     fn part_of(&mut self, node: &Node) -> Part {
         if self.is_regular(node) {
             return self.terminal_of(node);
@@ -159,9 +160,9 @@ impl Cutter<'_> {
                 }
                 one_of(parts)
             }
-            Node::Repeat(item, least, most) => {
+            Node::Repeat(item, min, max) => {
                 let item = self.part_of(item);
-                repeated(item, *least, *most)
+                repeated(item, *min, *max)
             }
             Node::Rule(index) => self.rule(*index),
             Node::Class(_) => self.terminal_of(node),
@@ -179,7 +180,7 @@ impl Cutter<'_> {
 
     fn rule(&mut self, index: usize) -> Part {
         if self.bodies[index].is_none() {
-            self.bodies[index] = Some(Part::empty()); // for those that it mentions
+            self.bodies[index] = Some(Part::empty()); // for the rules that it mentions
             let body = self.grammar.bodies[index].clone();
             let body = self.part_of(&body);
             self.bodies[index] = Some(body);
@@ -187,7 +188,7 @@ impl Cutter<'_> {
         Part::Rule(index)
     }
 
-    /// REQUIRES: regular.
+    /// REQUIRES: the node is regular.
     fn terminal_of(&mut self, node: &Node) -> Part {
         if !self.is_nullable(node) {
             self.terminals.push(node.clone());
@@ -202,7 +203,7 @@ impl Cutter<'_> {
         }
     }
 
-    /// The texts of a node but the empty one; none where there are no others.
+    /// Returns the node without the empty text, or None if it has no other text.
     fn not_empty(&self, node: &Node) -> Option<Node> {
         if !self.is_nullable(node) {
             return Some(node.clone());
@@ -210,17 +211,17 @@ impl Cutter<'_> {
         match node {
             Node::Class(_) => Some(node.clone()),
             Node::Rule(index) => self.not_empty(&self.grammar.bodies[*index]),
-            // Nullable, so fewer than its least are as good.
-            Node::Repeat(item, _, most) => {
+            // The repetition is nullable, so counts below its minimum add no text.
+            Node::Repeat(item, _, max) => {
                 let item = self.not_empty(item)?;
-                Some(Node::Repeat(Box::new(item), 1, *most))
+                Some(Node::Repeat(Box::new(item), 1, *max))
             }
             Node::Choice(options) => {
                 let left: Vec<Node> = options.iter().filter_map(|o| self.not_empty(o)).collect();
                 (!left.is_empty()).then_some(Node::Choice(left))
             }
             Node::Sequence(items) => {
-                // The first one that is not empty, and any of those behind it.
+                // The first item that is not empty, and any of the later items.
                 let mut left = Vec::new();
                 for (i, item) in items.iter().enumerate() {
                     if let Some(first) = self.not_empty(item) {
@@ -234,7 +235,7 @@ impl Cutter<'_> {
         }
     }
 
-    /// With these terminals taken apart.
+    /// Splits these terminals into their parts.
     fn opened(&mut self, part: Part, terminals: &HashSet<usize>) -> Part {
         match part {
             Part::Terminal(index) if terminals.contains(&index) => {
@@ -253,9 +254,9 @@ impl Cutter<'_> {
                     .map(|o| self.opened(o, terminals))
                     .collect(),
             ),
-            Part::Repeat(item, least, most) => {
+            Part::Repeat(item, min, max) => {
                 let item = self.opened(*item, terminals);
-                repeated(item, least, most)
+                repeated(item, min, max)
             }
             other => other,
         }
@@ -273,9 +274,9 @@ impl Cutter<'_> {
                     .map(|option| self.terminal_of(option))
                     .collect(),
             ),
-            Node::Repeat(item, least, most) => {
+            Node::Repeat(item, min, max) => {
                 let item = self.terminal_of(item);
-                repeated(item, *least, *most)
+                repeated(item, *min, *max)
             }
             Node::Rule(index) => self.rule(*index),
         }
@@ -296,7 +297,7 @@ fn is_nullable(node: &Node, rules: &[bool]) -> bool {
         Node::Class(_) => false,
         Node::Sequence(items) => items.iter().all(|item| is_nullable(item, rules)),
         Node::Choice(options) => options.iter().any(|option| is_nullable(option, rules)),
-        Node::Repeat(item, least, _) => *least == 0 || is_nullable(item, rules),
+        Node::Repeat(item, min, _) => *min == 0 || is_nullable(item, rules),
         Node::Rule(index) => rules[*index],
     }
 }
@@ -333,11 +334,11 @@ fn one_of(options: Vec<Part>) -> Part {
     }
 }
 
-fn repeated(item: Part, least: u32, most: Option<u32>) -> Part {
-    if item.is_empty() || most == Some(0) {
+fn repeated(item: Part, min: u32, max: Option<u32>) -> Part {
+    if item.is_empty() || max == Some(0) {
         Part::empty()
     } else {
-        Part::Repeat(Box::new(item), least, most)
+        Part::Repeat(Box::new(item), min, max)
     }
 }
 
@@ -374,16 +375,16 @@ impl Terminals {
     }
 }
 
-/// Which terminals begin a part, and which follow each.
+/// Which terminals begin each part, and which terminals follow each terminal.
 struct Neighbours<'a> {
     cut: &'a Cut,
     n: usize,
-    /// Of rules.
+    /// Per rule.
     first: Vec<Terminals>,
     nullable: Vec<bool>,
     follow: Vec<Terminals>,
-    /// Of terminals.
-    behind: Vec<Terminals>,
+    /// Per terminal.
+    followers: Vec<Terminals>,
     has_grown: bool,
 }
 
@@ -397,7 +398,7 @@ impl Neighbours<'_> {
             first: vec![Terminals::none(n); n_rules],
             nullable: vec![false; n_rules],
             follow: vec![Terminals::none(n); n_rules],
-            behind: vec![Terminals::none(n); n],
+            followers: vec![Terminals::none(n); n],
             has_grown: true,
         };
         while std::mem::replace(&mut sets.has_grown, false) {
@@ -449,18 +450,18 @@ impl Neighbours<'_> {
                 }
                 (first, any)
             }
-            Part::Repeat(item, least, _) => {
+            Part::Repeat(item, min, _) => {
                 let (begin, nullable) = self.begin_of(item);
-                (begin, nullable || *least == 0)
+                (begin, nullable || *min == 0)
             }
             Part::Rule(rule) => (self.first[*rule].clone(), self.nullable[*rule]),
         }
     }
 
-    /// Notes what follows the terminals and rules in a part that is followed by `after`.
+    /// Records what follows the terminals and rules in a part. `after` follows the part itself.
     fn visit(&mut self, part: &Part, after: &Terminals) {
         match part {
-            Part::Terminal(index) => self.has_grown |= self.behind[*index].add_all(after),
+            Part::Terminal(index) => self.has_grown |= self.followers[*index].add_all(after),
             Part::Sequence(items) => {
                 let mut after = after.clone();
                 for item in items.iter().rev() {
@@ -474,9 +475,9 @@ impl Neighbours<'_> {
                 }
             }
             Part::Choice(options) => options.iter().for_each(|option| self.visit(option, after)),
-            Part::Repeat(item, _, most) => {
+            Part::Repeat(item, _, max) => {
                 let mut after = after.clone();
-                if *most != Some(1) {
+                if *max != Some(1) {
                     after.add_all(&self.begin_of(item).0);
                 }
                 self.visit(item, &after);
@@ -485,9 +486,10 @@ impl Neighbours<'_> {
         }
     }
 
-    /// Pairs that may stand in the same place, a terminal with itself among them.
+    /// Returns the pairs of terminals that may occur at the same place. Includes each terminal with
+    /// itself.
     fn pairs(&self) -> Result<HashSet<(usize, usize)>, String> {
-        let mut groups: Vec<Vec<usize>> = self.behind.iter().map(Terminals::list).collect();
+        let mut groups: Vec<Vec<usize>> = self.followers.iter().map(Terminals::list).collect();
         groups.push(self.begin_of(&self.cut.root).0.list());
         groups.sort_unstable();
         groups.dedup();
@@ -504,7 +506,8 @@ impl Neighbours<'_> {
     }
 }
 
-/// Those that may swallow the beginning of what follows them or another one.
+/// Returns terminals that may swallow the beginning of the text after them or after another
+/// terminal.
 fn greedy_terminals(cut: &Cut, cutter: &Cutter) -> Result<HashSet<usize>, String> {
     let sets = Neighbours::of(cut);
     let automata: Vec<Option<Automaton>> = cut
@@ -512,19 +515,20 @@ fn greedy_terminals(cut: &Cut, cutter: &Cutter) -> Result<HashSet<usize>, String
         .iter()
         .map(|node| Automaton::of(node, cutter.grammar))
         .collect();
-    let lead_bytes_behind = |index: usize| {
+    let lead_bytes_after = |index: usize| {
         let begin = |next: usize| automata[next].as_ref().map(Automaton::first_bytes);
-        sets.behind[index]
+        sets.followers[index]
             .list()
             .into_iter()
-            // One that is too large is opened now; what begins it is known next time.
+            // An automaton that is too large is opened in this round; the next round knows its
+            // beginning.
             .filter_map(begin)
             .fold(CharSet::default(), |all, set| all.union(&set))
     };
     let mut greedy: HashSet<usize> = (0..automata.len())
         .filter(|index| automata[*index].is_none())
         .collect();
-    let mut behind: Vec<Option<CharSet>> = vec![None; automata.len()];
+    let mut next_bytes: Vec<Option<CharSet>> = vec![None; automata.len()];
     for (one, other) in sets.pairs()? {
         let (Some(ending), Some(going_on)) = (&automata[one], &automata[other]) else {
             continue;
@@ -532,7 +536,7 @@ fn greedy_terminals(cut: &Cut, cutter: &Cutter) -> Result<HashSet<usize>, String
         if greedy.contains(&other) || going_on.is_single() {
             continue;
         }
-        let next = behind[one].get_or_insert_with(|| lead_bytes_behind(one));
+        let next = next_bytes[one].get_or_insert_with(|| lead_bytes_after(one));
         if ending.is_swallowed_by(going_on, next) {
             greedy.insert(other);
         }

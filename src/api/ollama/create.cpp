@@ -108,6 +108,7 @@ store::CreateRequest create_request_of(const Fields& fields) {
   request.adapters = blobs_of(fields, "adapters").value_or(std::vector<store::NamedBlob>());
   set_scales(fields, request.adapters);
   request.draft_files = blobs_of(fields, "draft_files").value_or(std::vector<store::NamedBlob>());
+  request.draft = fields.text("draft");
   request.quantize = fields.text("quantize");
   if (request.quantize.empty()) request.quantize = fields.text("quantization");
   request.draft_quantize = fields.text("draft_quantize");

@@ -35,11 +35,11 @@ AnswerPrinter::AnswerPrinter(const AnswerStyle& style, Write write)
 
 void AnswerPrinter::take(const Json& object) {
   const bool is_chat = object.contains("message") && object["message"].is_object();
-  const Json& said = is_chat ? object["message"] : object;
-  think(text_field(said, "thinking"));
-  const std::string piece = text_field(said, is_chat ? "content" : "response");
-  const auto calls = said.find("tool_calls");
-  const bool has_calls = calls != said.end() && calls->is_array() && !calls->empty();
+  const Json& part = is_chat ? object["message"] : object;
+  think(text_field(part, "thinking"));
+  const std::string piece = text_field(part, is_chat ? "content" : "response");
+  const auto calls = part.find("tool_calls");
+  const bool has_calls = calls != part.end() && calls->is_array() && !calls->empty();
   if (!piece.empty() || has_calls) stop_thinking();
   if (!piece.empty()) {
     text_ += piece;

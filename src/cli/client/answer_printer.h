@@ -1,5 +1,5 @@
-// An answer as it comes: what the model thinks, what it says, the functions that it calls. Writes
-// to a function; one thread.
+// Prints an answer while it arrives: the model's thinking, its text and its function calls. Writes
+// to a callback. Not thread-safe.
 #pragma once
 
 #include <functional>
@@ -12,7 +12,7 @@
 namespace billow::cli {
 
 struct AnswerStyle {
-  size_t n_columns = 0;  // of the terminal, to wrap words; 0: not
+  size_t n_columns = 0;  // width of the terminal, for word wrap; 0: do not wrap
   bool colours = false;
   bool hides_thinking = false;
 };
@@ -23,9 +23,9 @@ class AnswerPrinter {
 
   AnswerPrinter(const AnswerStyle& style, Write write);
 
-  // An object of the answer of /api/generate or /api/chat.
+  // Prints one JSON object of a response of /api/generate or /api/chat.
   void take(const Json& object);
-  // The answer ends here, complete or not.
+  // Ends the answer, complete or not.
   void end();
 
   const std::string& text() const noexcept { return text_; }
@@ -40,10 +40,10 @@ class AnswerPrinter {
   WordWrap wrap_;
   std::string text_;
   std::string thinking_;
-  bool is_thinking_ = false;  // its words are on the screen, and their end is not
+  bool is_thinking_ = false;  // thinking is on the screen, without its end line
 };
 
-// The lines of --verbose, from the last object of an answer; fields that are 0 are left out.
+// Returns the lines of --verbose, from the last object of a response. Omits fields that are 0.
 std::string metrics_text(const Json& last);
 
 }  // namespace billow::cli

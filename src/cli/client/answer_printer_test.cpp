@@ -18,26 +18,26 @@ std::string printed(const AnswerStyle& style, std::initializer_list<Json> object
   return out;
 }
 
-Json thought(const char* text) { return {{"message", {{"content", ""}, {"thinking", text}}}}; }
-Json said(const char* text) { return {{"message", {{"content", text}}}}; }
+Json thinking(const char* text) { return {{"message", {{"content", ""}, {"thinking", text}}}}; }
+Json content(const char* text) { return {{"message", {{"content", text}}}}; }
 
-TEST(AnswerPrinter, SetsThinkingApart) {
-  EXPECT_EQ(printed({}, {thought("Hm"), thought("."), said("Yes"), said("!")}),
+TEST(AnswerPrinter, SeparatesThinkingFromTheAnswer) {
+  EXPECT_EQ(printed({}, {thinking("Hm"), thinking("."), content("Yes"), content("!")}),
             "Thinking...\nHm.\n...done thinking.\n\nYes!");
-  EXPECT_EQ(printed({}, {thought("Hm\n"), said("Yes")}),
+  EXPECT_EQ(printed({}, {thinking("Hm\n"), content("Yes")}),
             "Thinking...\nHm\n...done thinking.\n\nYes");
-  EXPECT_EQ(printed({.hides_thinking = true}, {thought("Hm"), said("Yes")}), "Yes");
+  EXPECT_EQ(printed({.hides_thinking = true}, {thinking("Hm"), content("Yes")}), "Yes");
   EXPECT_EQ(printed({}, {{{"response", "a"}}, {{"response", ""}, {"thinking", "b"}}}),
             "aThinking...\nb");
 }
 
-TEST(AnswerPrinter, LeavesNoColourBehind) {
-  const std::string out = printed({.colours = true}, {thought("Hm")});
+TEST(AnswerPrinter, ResetsTheColourAtTheEnd) {
+  const std::string out = printed({.colours = true}, {thinking("Hm")});
   EXPECT_TRUE(out.ends_with("\033[0m")) << out;
-  EXPECT_EQ(printed({.colours = true}, {said("Yes")}), "Yes");
+  EXPECT_EQ(printed({.colours = true}, {content("Yes")}), "Yes");
 }
 
-TEST(AnswerPrinter, NamesFunctionsThatAreCalled) {
+TEST(AnswerPrinter, ReportsCalledFunctions) {
   const Json call = {
       {"message",
        {{"content", ""},
@@ -47,14 +47,14 @@ TEST(AnswerPrinter, NamesFunctionsThatAreCalled) {
 }
 
 TEST(WordWrap, BreaksBetweenWords) {
-  WordWrap wrap(15);  // 10 of them for text
+  WordWrap wrap(15);  // 10 columns for text
   EXPECT_EQ(wrap.wrapped("one two three\nx"), "one two th\033[2D\033[K\nthree\nx");
   WordWrap pieces(15);
   EXPECT_EQ(pieces.wrapped("one two th"), "one two th");
   EXPECT_EQ(pieces.wrapped("ree"), "\033[2D\033[K\nthree");
 }
 
-TEST(WordWrap, BreaksAtABlankAndInsideEndlessWords) {
+TEST(WordWrap, BreaksAtBlanksAndInsideLongWords) {
   WordWrap blank(15);
   EXPECT_EQ(blank.wrapped("0123456789 next"), "0123456789\nnext");
   WordWrap endless(15);
@@ -64,14 +64,14 @@ TEST(WordWrap, BreaksAtABlankAndInsideEndlessWords) {
             "\u6f22\u6f22\u6f22\u6f22\u6f22\n\u6f22");
 }
 
-TEST(WordWrap, LeavesNarrowTerminalsAlone) {
+TEST(WordWrap, DoesNotWrapOnNarrowTerminals) {
   WordWrap none(0);
   EXPECT_EQ(none.wrapped(std::string(300, 'a')), std::string(300, 'a'));
   WordWrap narrow(9);
   EXPECT_EQ(narrow.wrapped("aaaa bbbb cccc"), "aaaa bbbb cccc");
 }
 
-TEST(Metrics, LeaveOutWhatIsZero) {
+TEST(Metrics, OmitFieldsThatAreZero) {
   EXPECT_EQ(metrics_text({{"done", true},
                           {"total_duration", 51'000'000},
                           {"load_duration", 9'000'000},

@@ -16,18 +16,18 @@ namespace billow::cli {
 namespace {
 
 constexpr size_t kMaxLineBytes = 16 << 20;
-constexpr auto kTimeout = std::chrono::hours(24);  // a large model may take long to load
+constexpr auto kTimeout = std::chrono::hours(24);  // loading a large model can take long
 constexpr const char* kJson = "application/json";
 
 http::Endpoint tcp(const scheduler::Endpoint& endpoint) {
   return {.host = endpoint.host, .port = endpoint.port};
 }
 
-http::ClientOptions patient() { return {.idle_timeout = kTimeout}; }
+http::ClientOptions client_options() { return {.idle_timeout = kTimeout}; }
 
-std::string with_status(int status, const std::string& said) {
+std::string with_status(int status, const std::string& message) {
   const std::string line = fmt::format("{} {}", status, http::reason_phrase(status));
-  return said.empty() ? line : line + ": " + said;
+  return message.empty() ? line : line + ": " + message;
 }
 
 }  // namespace
@@ -35,8 +35,8 @@ std::string with_status(int status, const std::string& said) {
 std::string said_by(const std::string& body) {
   const Json json = Json::parse(body, nullptr, false);
   if (!json.is_object()) return body;
-  std::string said = text_field(json, "error");
-  if (!said.empty() || !json.contains("error")) return said;
+  std::string message = text_field(json, "error");
+  if (!message.empty() || !json.contains("error")) return message;
   return text_field(json["error"], "message");
 }
 
@@ -45,13 +45,14 @@ namespace {
 Json parse_answer(std::string_view text) {
   Json json = Json::parse(text, nullptr, false);
   if (json.is_discarded()) {
-    throw Error(ErrorCode::kInvalidInput,
-                "the server's answer is not JSON; is it a billow server that is listening there?");
+    throw Error(
+        ErrorCode::kInvalidInput,
+        "the server's response is not JSON; is the program at this address a billow server?");
   }
   return json;
 }
 
-// Collects the answer to a call by objects.
+// Splits the response of a call into JSON objects.
 class ObjectReader {
  public:
   explicit ObjectReader(std::function<bool(const Json&)> on_object)
@@ -76,8 +77,8 @@ class ObjectReader {
     if (line.empty() || !wants_more_) return;
     const Json object = parse_answer(line);
     if (object.is_object() && object.contains("error")) {
-      const std::string said = text_field(object, "error");
-      throw ApiError(500, said.empty() ? object["error"].dump() : said, false);
+      const std::string message = text_field(object, "error");
+      throw ApiError(500, message.empty() ? object["error"].dump() : message, false);
     }
     wants_more_ = on_object_(object);
   }
@@ -90,18 +91,18 @@ class ObjectReader {
 
 }  // namespace
 
-ApiError::ApiError(int status, std::string said, bool is_stream)
-    : std::runtime_error(is_stream || said.empty() ? with_status(status, said) : said),
+ApiError::ApiError(int status, std::string message, bool is_stream)
+    : std::runtime_error(is_stream || message.empty() ? with_status(status, message) : message),
       status_(status),
-      said_(std::move(said)) {}
+      said_(std::move(message)) {}
 
 ApiClient::ApiClient(const scheduler::Endpoint& endpoint) : endpoint_(endpoint) {
   if (endpoint.scheme != "http") {
     throw Error(ErrorCode::kUnsupported,
-                endpoint.url() + ": this client does not speak " + endpoint.scheme +
+                endpoint.url() + ": this client does not support " + endpoint.scheme +
                     "; set OLLAMA_HOST to an http:// address, for example that of a local proxy");
   }
-  client_ = std::make_unique<http::Client>(tcp(endpoint), patient());
+  client_ = std::make_unique<http::Client>(tcp(endpoint), client_options());
 }
 
 ApiClient::~ApiClient() = default;
@@ -176,7 +177,7 @@ void ApiClient::upload(const std::string& path, uint64_t n_bytes,
 
 std::shared_ptr<http::Client> ApiClient::begin_stream() {
   const std::lock_guard lock(mutex_);
-  streaming_ = std::make_shared<http::Client>(tcp(endpoint_), patient());
+  streaming_ = std::make_shared<http::Client>(tcp(endpoint_), client_options());
   if (is_cancelled_) streaming_->cancel();
   return streaming_;
 }
@@ -196,7 +197,7 @@ bool ApiClient::stream(const std::string& path, const Json& body,
   request.on_body = [&reader](const http::Response& head, std::string_view piece) {
     return reader.take(head, piece);
   };
-  // A client of its own: one that was cancelled is done with.
+  // Each stream has its own http::Client, because a cancelled client cannot be used again.
   const std::shared_ptr<http::Client> client = begin_stream();
   const std::unique_ptr<ApiClient, void (*)(ApiClient*)> ended(
       this, [](ApiClient* self) { self->end_stream(); });

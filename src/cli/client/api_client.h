@@ -1,5 +1,5 @@
-// The client side of a server's API: JSON requests and streams of JSON lines. Owns its connections;
-// one thread sends, cancel() may come from any thread.
+// A client of a server's API: JSON requests and streams of JSON lines. Owns its connections. One
+// thread sends; any thread may call cancel() and abandon().
 #pragma once
 
 #include <cstdint>
@@ -16,15 +16,16 @@
 
 namespace billow::cli {
 
-// What a refusal says: its "error", or all of it where it is something else.
+// Returns the error message in the body of a response: its "error" or, if `body` is not a JSON
+// object, all of it.
 std::string said_by(const std::string& body);
 
-// An answer that is a refusal.
+// An error response of the server.
 class ApiError : public std::runtime_error {
  public:
-  // `said` is the server's text, `status` what it came with. what() has the status in front where
-  // `is_stream`, as for requests whose answers are streams.
-  ApiError(int status, std::string said, bool is_stream);
+  // `message` is the server's message, `status` the HTTP status. If `is_stream`, what() begins with
+  // the status, as for requests with streamed responses.
+  ApiError(int status, std::string message, bool is_stream);
   int status() const noexcept { return status_; }
   const std::string& said() const noexcept { return said_; }
 
@@ -35,36 +36,37 @@ class ApiError : public std::runtime_error {
 
 class ApiClient {
  public:
-  // Throws Error (kUnsupported) for an https server. `endpoint` is one for clients.
+  // Throws Error (kUnsupported) for an https server. `endpoint` must be one for clients
+  // (Endpoint::for_clients).
   explicit ApiClient(const scheduler::Endpoint& endpoint);
   ~ApiClient();
   ApiClient(const ApiClient&) = delete;
   ApiClient& operator=(const ApiClient&) = delete;
 
-  // Throws Error when no server answers.
+  // Throws Error if no server answers.
   void check_server();
 
-  // The calls below throw ApiError for a status above 399, and Error as http::Client::send does.
-  // The answer as JSON; null where its body is empty.
+  // The functions below throw ApiError for a status above 399, and pass on Errors of
+  // http::Client::send. Return the response as JSON; null if its body is empty.
   Json get(const std::string& path);
   Json post(const std::string& path, const Json& body);
   Json remove(const std::string& path, const Json& body);
-  // Whether the server has what `path` names.
+  // Returns whether `path` exists on the server.
   bool has(const std::string& path);
-  // Sends `body`, which is JSON, and gives the answer, whatever its status.
+  // Sends the JSON text `body`. Returns the response, with any status.
   http::Response exchange(const std::string& path, std::string body, const http::Headers& headers);
-  // Ends the call that runs, unless it is a stream(), and every later one with an Error: from any
-  // thread. The client is done with.
+  // Makes the running call and all later calls fail with an Error, except stream(). After that, the
+  // client cannot be used. Thread-safe.
   void abandon() noexcept;
-  // Sends `n_bytes` bytes that `read` gives piece by piece.
+  // Sends `n_bytes` bytes, which `read` supplies piece by piece.
   void upload(const std::string& path, uint64_t n_bytes,
               const std::function<size_t(std::span<char>)>& read);
-  // Calls on_object with each object of the answer; false ends the call there. An object
-  // {"error": ...} ends it with an ApiError. A call that cancel() ended returns false.
+  // Calls on_object with each object of the response; if on_object returns false, the call ends.
+  // For an object {"error": ...}, throws ApiError. Returns false if cancel() ended the call.
   bool stream(const std::string& path, const Json& body,
               const std::function<bool(const Json&)>& on_object);
 
-  // Ends the running stream() promptly, or the next one if none runs.
+  // Ends the running stream() promptly or, if none runs, the next one. Thread-safe.
   void cancel() noexcept;
 
  private:
@@ -75,8 +77,8 @@ class ApiClient {
 
   scheduler::Endpoint endpoint_;
   std::unique_ptr<http::Client> client_;
-  std::mutex mutex_;                         // guards the two below
-  std::shared_ptr<http::Client> streaming_;  // while a stream runs
+  std::mutex mutex_;                         // guards the two members below
+  std::shared_ptr<http::Client> streaming_;  // set while a stream runs
   bool is_cancelled_ = false;
 };
 

@@ -11,6 +11,8 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/suggestion.h"
+#include "cli/program.h"
 
 namespace billow::cli {
 namespace {
@@ -36,22 +38,32 @@ std::string footer(const std::vector<Variable>& variables) {
   return text;
 }
 
+// Wrong words of the command line.
+class UsageError : public Error {
+ public:
+  explicit UsageError(const std::string& what) : Error(ErrorCode::kInvalidInput, what) {}
+};
+
 void check_arguments(const ClientCommand& command, const CLI::App& app, size_t n) {
   for (const std::string& extra : app.remaining()) {
     if (extra == "--") continue;
-    if (extra.starts_with("--")) {
-      throw Error(ErrorCode::kInvalidInput, "unknown flag: " + extra.substr(0, extra.find('=')));
-    }
-    throw Error(ErrorCode::kInvalidInput,
-                fmt::format("unknown shorthand flag: '{}' in {}", extra.substr(1, 1), extra));
+    const std::string option = extra.substr(0, extra.find('='));
+    throw UsageError("unknown option '" + option + "'" + did_you_mean(option, option_names(app)));
   }
   if (command.min == command.max && n != command.min) {
-    throw Error(ErrorCode::kInvalidInput,
-                fmt::format("accepts {} arg(s), received {}", command.min, n));
+    throw UsageError(fmt::format("{} argument{} needed, {} given: billow {} {}", command.min,
+                                 command.min == 1 ? " is" : "s are", n, command.name,
+                                 command.arguments));
+  }
+  if (n > command.max) {
+    throw UsageError(fmt::format("at most {} argument{} allowed, {} given: billow {} {}",
+                                 command.max, command.max == 1 ? " is" : "s are", n, command.name,
+                                 command.arguments));
   }
   if (n < command.min) {
-    throw Error(ErrorCode::kInvalidInput,
-                fmt::format("requires at least {} arg(s), only received {}", command.min, n));
+    throw UsageError(fmt::format("at least {} argument{} needed, {} given: billow {} {}",
+                                 command.min, command.min == 1 ? " is" : "s are", n, command.name,
+                                 command.arguments));
   }
 }
 
@@ -67,9 +79,9 @@ CLI::App& add_client_command(CLI::App& app, const ClientCommand& command,
   CLI::App* added = app.add_subcommand(command.name, command.description);
   added->formatter(std::make_shared<UsageOf>(command.arguments));
   added->footer(footer(command.variables));
-  added->allow_extras();  // they are reported with the words of check_arguments
+  added->allow_extras();  // check_arguments reports them
   const auto words = std::make_shared<std::vector<std::string>>();
-  // Not a list of any length to the library, which would take "[a,b]" apart.
+  // A fixed count, because the library splits "[a,b]" in lists of any length.
   added->add_option("ARGUMENTS", *words)
       ->expected(kManyWords)
       ->allow_extra_args(false)
@@ -81,10 +93,10 @@ CLI::App& add_client_command(CLI::App& app, const ClientCommand& command,
       run(*words);
     } catch (const CLI::Error&) {
       throw;
+    } catch (const UsageError& error) {
+      end_with(report_usage(*added, error.what()));
     } catch (const std::exception& error) {
-      std::fflush(stdout);
-      std::fprintf(stderr, "Error: %s\n", error.what());
-      end_with(1);
+      end_with(report_error(error.what()));
     }
   });
   return *added;

@@ -1,5 +1,5 @@
-// What the commands that talk to a server share: how they are declared, how they end, and their
-// way to the server. For the main thread.
+// Shared by the commands that talk to a server: declaration, exit and connection. Use it from the
+// main thread.
 #pragma once
 
 #include <cstddef>
@@ -17,34 +17,36 @@ class App;
 
 namespace billow::cli {
 
-// A variable of the environment that a command heeds, and what for.
+// An environment variable of a command, and its help text.
 struct Variable {
   const char* name;
   const char* description;
 };
 inline constexpr Variable kHostVariable = {
-    "OLLAMA_HOST", "Where the server listens (default 127.0.0.1:11434); BILLOW_HOST goes first"};
+    "OLLAMA_HOST", "Address of the server (default 127.0.0.1:11434); BILLOW_HOST overrides it"};
 
 struct ClientCommand {
   const char* name;
   const char* description;
   const char* arguments;    // as the usage line shows them: "SOURCE DESTINATION"
-  size_t min = 0;           // arguments
-  size_t max = size_t(-1);  // the same as `least`: exactly so many
+  size_t min = 0;           // number of arguments
+  size_t max = size_t(-1);  // equal to `min`: exactly that number
   std::vector<Variable> variables{kHostVariable};
 };
 
-// Declares the command; options can be added to what is returned. `run` is given the arguments that
-// are no options. An exception that it throws becomes "Error: ..." on standard error and status 1.
+// Declares the command and returns it, so that options can be added. `run` receives the arguments
+// that are not options. Exceptions of `run` become "billow: error: ..." on standard error and exit
+// status 1.
 CLI::App& add_client_command(CLI::App& app, const ClientCommand& command,
                              std::function<void(const std::vector<std::string>&)> run);
 
-// Ends the program quietly.
+// Ends the program without a message, with this exit status.
 [[noreturn]] void end_with(int status);
 
-// BILLOW_NAME, else OLLAMA_NAME.
+// Reads the settings from BILLOW_NAME or, if not set, OLLAMA_NAME.
 scheduler::Environment client_environment();
-// Of the server that the environment names, which is running. Throws Error when it is not.
+// Returns a client for the server that the environment names. Throws Error if the server is not
+// running.
 std::unique_ptr<ApiClient> connected_client();
 
 }  // namespace billow::cli

@@ -41,13 +41,13 @@ void print_error(const std::string& text) {
   std::fputs(text.c_str(), stderr);
 }
 
-// Ctrl-C during a request that cannot be cancelled.
+// Ends the program on Ctrl-C during a request that cannot be cancelled.
 void leave() {
   TerminalModes::restore();
   ::_exit(exit_status_of(SIGINT));
 }
 
-// Executes what a Session asks for.
+// Executes the steps of a Session.
 class Conversation {
  public:
   Conversation(ApiClient& client, Session& session, LineEditor& editor)
@@ -88,7 +88,7 @@ void Conversation::run() {
       execute(step);
     } catch (const ApiError& error) {
       print_error("error: " + error.said() + "\n");
-    } catch (const std::exception& error) {  // the answer broke off; the server may come back
+    } catch (const std::exception& error) {  // the connection broke; the server may come back
       print_error(std::string("error: ") + error.what() + "\n");
     }
   }
@@ -212,7 +212,8 @@ ShownAnswer show_answer(ApiClient& client, const std::string& path, const Json& 
       status.erase();
       printer.end();
       const bool has_text = !printer.text().empty() || !printer.thinking().empty();
-      if (has_text && ::isatty(STDOUT_FILENO) != 0) print_now("\n");  // the error has its own line
+      if (has_text && ::isatty(STDOUT_FILENO) != 0)
+        print_now("\n");  // the error begins on a new line
       throw;
     }
   }();

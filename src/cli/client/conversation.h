@@ -1,5 +1,5 @@
-// What `run` does with a server: answers shown as they come, one or a session of them. For the main
-// thread.
+// The part of `run` that talks to a server: shows one answer or a session of answers while they
+// arrive. Use it from the main thread.
 #pragma once
 
 #include <string>
@@ -15,21 +15,21 @@ namespace billow::cli {
 struct ShownAnswer {
   std::string text;
   std::string thinking;
-  bool interrupted = false;  // by Ctrl-C; the rest is missing
+  bool interrupted = false;  // by Ctrl-C; the answer is incomplete
 };
 
-// Sends a request to /api/generate or /api/chat and prints the answer. Throws as
-// ApiClient::stream does.
+// Sends a request to /api/generate or /api/chat and prints the answer. Passes on exceptions of
+// ApiClient::stream.
 ShownAnswer show_answer(ApiClient& client, const std::string& path, const Json& request,
                         const SessionSettings& settings);
 
-// Sends the model an empty request, which loads it, with a spinner meanwhile.
+// Loads the model with an empty request. Shows a spinner while it waits.
 void load_model(ApiClient& client, const std::string& model, const SessionSettings& settings);
 
-// Reads lines and answers them until the user leaves.
+// Reads messages and shows the answers until the user ends the session.
 void converse(ApiClient& client, Session& session, LineEditor& editor);
 
-// The messages that a model begins with, as they would have been typed and answered.
+// Returns the initial messages of a model, in the form of typed and answered messages.
 std::string opening_text(const Json& show_reply);
 
 }  // namespace billow::cli

@@ -1,4 +1,4 @@
-// billow create: makes a model on the server, of a Modelfile and the files that it names.
+// billow create: creates a model on the server from a Modelfile and the files that it names.
 #include "cli/client/create.h"
 
 #include <fmt/format.h>
@@ -29,6 +29,7 @@
 #include "cli/interrupt.h"
 #include "store/digest.h"
 #include "store/folder.h"
+#include "store/gguf_facts.h"
 #include "store/name.h"
 
 namespace billow::cli {
@@ -42,12 +43,12 @@ struct Options {
   std::string quantize;
   std::string draft_quantize;
   bool keep_files = false;
-  bool experimental = false;  // there is nothing that it would change
+  bool experimental = false;  // accepted without effect
 };
 
 struct Source {
   std::string text;
-  std::string folder;  // that its paths are relative to
+  std::string folder;  // base of relative paths
 };
 
 Source read_source(const std::string& file) {
@@ -55,6 +56,12 @@ Source read_source(const std::string& file) {
     return {{std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()}, "."};
   }
   const std::string path = file.empty() ? kDefaultFile : expanded_path(file, ".");
+  const bool exists = store::file_status(path).has_value() && !store::is_folder(path);
+  if (exists && store::begins_as_gguf(path)) {
+    throw Error(ErrorCode::kInvalidInput, path + " is a model, not a Modelfile; write 'FROM " +
+                                              path + "' in a Modelfile, or try 'billow run " +
+                                              path + "'");
+  }
   if (const auto content = store::read_file(path, kMaxModelfileBytes)) {
     const std::string folder = std::filesystem::path(path).parent_path().string();
     return {content->bytes, folder.empty() ? "." : folder};
@@ -63,8 +70,8 @@ Source read_source(const std::string& file) {
   throw Error(ErrorCode::kNotFound, file + ": there is no such Modelfile");
 }
 
-// Hashes a file and sends it where the server does not have it. Its digest. A file that changes
-// meanwhile is refused by the server: its digest is not the one that the upload names.
+// Hashes a file, sends it if the server does not have it, and returns its digest. If the file
+// changes during the upload, the server refuses it, because the digest differs.
 std::string send_file(ApiClient& client, const LocalFile& file, StatusLine& status) {
   const std::string hashing = "hashing " + file.name;
   const std::string digest = store::digest_of_file(file.path, [&](uint64_t done, uint64_t total) {
@@ -78,7 +85,8 @@ std::string send_file(ApiClient& client, const LocalFile& file, StatusLine& stat
   status.show(copying, 0, content.size_bytes());
   client.upload(blob, content.size_bytes(), [&](std::span<char> buffer) -> size_t {
     const size_t n = content.read_at(n_sent, std::as_writable_bytes(buffer));
-    if (n == 0) throw Error(ErrorCode::kIo, file.path + ": it has become shorter meanwhile");
+    if (n == 0)
+      throw Error(ErrorCode::kIo, file.path + ": the file became shorter during the upload");
     n_sent += n;
     status.show(copying, n_sent, content.size_bytes());
     return n;
@@ -94,7 +102,7 @@ void add_files(Json& request, const char* field, ApiClient& client,
   }
 }
 
-// The model is made: where the server does not describe it, there is nothing to warn of.
+// The model exists already, so an error of /api/show is ignored.
 void warn_of_template(ApiClient& client, const std::string& model) {
   try {
     const ModelFacts facts = model_facts(client.post("/api/show", {{"model", model}}));
@@ -109,7 +117,7 @@ CreatePlan planned(const Source& source) {
                      [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); });
 }
 
-// Sends the files of a plan and has the model made. `extra` goes into the request.
+// Sends the files of a plan and creates the model. `extra` has more fields of the request.
 void send_plan(ApiClient& client, const std::string& model, const CreatePlan& plan,
                const Json& extra) {
   StatusLine status;
@@ -143,7 +151,7 @@ void create(const Options& options, const std::string& model) {
   warn_of_template(*client, model);
 }
 
-// Whether the server has the model, made after the last change of the files.
+// Returns whether the server has the model, and created it after the last change of the files.
 bool has_newer(ApiClient& client, const std::string& model, const CreatePlan& plan) {
   try {
     const Json shown = client.post("/api/show", {{"model", model}});
@@ -186,20 +194,21 @@ void add_create(CLI::App& app) {
   CLI::App& command = add_client_command(
       app,
       {.name = "create",
-       .description = "Make a model of a Modelfile",
+       .description = "Create a model from a Modelfile",
        .arguments = "MODEL",
        .min = 1,
        .max = 1},
       [options](const std::vector<std::string>& words) { create(*options, words[0]); });
   command.add_option("-f,--file", options->file,
-                     "The Modelfile, - for standard input (default: Modelfile, and without one "
-                     "the weights in this folder)");
+                     "The Modelfile, or - for standard input (default: the file Modelfile; without "
+                     "it, the weights in the current folder)");
   command.add_option("-q,--quantize", options->quantize,
                      "Quantize the weights to this type, for example q4_K_M");
-  command.add_option("--draft-quantize", options->draft_quantize, "The same for the draft model");
-  command.add_flag("--keep-files", options->keep_files,
-                   "Keep files on the server that the model does not need, such as those that were "
-                   "converted");
+  command.add_option("--draft-quantize", options->draft_quantize,
+                     "Quantize the draft model to this type");
+  command.add_flag(
+      "--keep-files", options->keep_files,
+      "Keep uploaded files on the server that the model does not need, such as converted files");
   command.add_flag("--experimental", options->experimental)->group("");
 }
 

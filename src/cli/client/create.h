@@ -1,4 +1,4 @@
-// Models made of files of this machine. For the main thread.
+// Creates models from files of this machine. Use it from the main thread.
 #pragma once
 
 #include <string>
@@ -7,13 +7,13 @@
 
 namespace billow::cli {
 
-// Has the server keep the model of a GGUF file, of the first file of a split, or of a folder of
-// weights; its name there. A model that is newer than its files stays as it is. Throws Error
-// (kNotFound) where nothing is at the path.
+// Creates a model on the server from a GGUF file, the first file of a split, or a folder of
+// weights. Returns the model's name. Keeps an existing model that is newer than the files. Throws
+// Error (kNotFound) if the path does not exist.
 std::string keep_model(ApiClient& client, const std::string& path);
 
-// Has the server fetch and keep the GGUF file at an address of the web, or all files of a split;
-// its name there. A model that the server has fetched before stays as it is. REQUIRES:
+// Makes the server fetch the GGUF file at a web address, or all files of a split. Returns the
+// model's name. Keeps a model that the server has already fetched. REQUIRES:
 // registry::is_file_address(url).
 std::string keep_web_model(ApiClient& client, const std::string& url);
 

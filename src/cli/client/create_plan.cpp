@@ -26,7 +26,7 @@ using store::InstructionKind;
 struct Pattern {
   std::string_view begin;
   std::string_view end;
-  bool below;  // in folders of the folder too
+  bool below;  // also in subfolders
 
   bool matches(std::string_view name) const {
     return name.size() >= begin.size() + end.size() && name.starts_with(begin) &&
@@ -34,7 +34,7 @@ struct Pattern {
   }
 };
 
-// The first that finds something says what the weights are.
+// The first pattern that matches a file decides what the weights are.
 constexpr Pattern kWeights[] = {{"adapter_model", ".safetensors", false},
                                 {"model", ".safetensors", true},
                                 {"consolidated", ".safetensors", false},
@@ -83,11 +83,13 @@ std::vector<LocalFile> matches(const fs::path& folder, const Pattern& pattern) {
   return files;
 }
 
-// A link may lead to anywhere on this machine, and what lies there would be sent to the server.
+// Rejects a link out of the folder: it could send any file of this machine to the server.
 void check_inside(const fs::path& folder, const LocalFile& file) {
   const fs::path inside = fs::canonical(file.path).lexically_relative(fs::canonical(folder));
   if (inside.empty() || *inside.begin() == "..") {
-    throw Error(ErrorCode::kInvalidInput, "insecure path: " + file.path);
+    throw Error(ErrorCode::kInvalidInput, "insecure path: " + file.path +
+                                              " is a link out of the folder; name its target in "
+                                              "a Modelfile, or copy the file");
   }
 }
 
@@ -96,13 +98,13 @@ bool looks_like_path(const std::string& text) {
          text.starts_with('~') || text.ends_with(".gguf") || text == "." || text == "..";
 }
 
-// The files that `path` means; none where nothing is there.
+// Returns the files for `path`; empty if it does not exist.
 std::vector<LocalFile> files_at(const std::string& path) {
   if (store::is_folder(path)) return model_files(path);
   if (!store::file_status(path)) return {};
   const fs::path file = path;
   std::vector<LocalFile> files{{file.filename().string(), path}};
-  // The others of a split, PREFIX-00001-of-00003.gguf.
+  // Adds the other files of a split, PREFIX-00001-of-00003.gguf.
   const std::string name = files[0].name;
   const size_t at = name.rfind("-00001-of-");
   if (at == std::string::npos || !name.ends_with(".gguf")) return files;
@@ -119,8 +121,9 @@ void add_files(std::vector<LocalFile>& files, std::vector<LocalFile> more) {
   for (LocalFile& file : more) {
     for (const LocalFile& other : files) {
       if (other.name != file.name) continue;
-      throw Error(ErrorCode::kInvalidInput,
-                  other.path + " and " + file.path + ": two files of one name; rename one of them");
+      throw Error(
+          ErrorCode::kInvalidInput,
+          other.path + " and " + file.path + ": two files have the same name; rename one of them");
     }
     files.push_back(std::move(file));
   }
@@ -146,7 +149,7 @@ void add_texts(Json& request, const store::Modelfile& modelfile) {
   }
 }
 
-// PATH, or PATH:SCALE where nothing lies at the whole of it.
+// Parses PATH or PATH:SCALE. If the whole text is an existing path, it is PATH.
 std::pair<std::string, float> scaled_path(const std::string& text, const std::string& folder) {
   const size_t colon = text.rfind(':');
   if (colon == std::string::npos || fs::exists(expanded_path(text, folder))) return {text, 1.0f};
@@ -157,7 +160,7 @@ std::pair<std::string, float> scaled_path(const std::string& text, const std::st
   return {text.substr(0, colon), scale};
 }
 
-// "SPACE/STEM:SUM", with a sum of `whole`.
+// Returns "SPACE/STEM:SUM", with a checksum of `whole`.
 std::string name_of(const std::string& space, const fs::path& last, const std::string& whole) {
   constexpr size_t kMaxStem = 60;
   constexpr size_t kSumLength = 12;
@@ -187,7 +190,7 @@ void check_address(const std::string& text) {
 bool is_model_path(const std::string& word) {
   if (registry::is_file_address(word)) return false;
   if (!looks_like_path(word)) return false;
-  // "hf.co/USER/REPO:FILE.gguf" is a model of a registry.
+  // "hf.co/USER/REPO:FILE.gguf" is a model in a registry.
   const bool may_be_name = store::parse_name(word) && word.find(':') != std::string::npos;
   return !may_be_name || store::file_status(expanded_path(word, ".")).has_value();
 }
@@ -195,7 +198,8 @@ bool is_model_path(const std::string& word) {
 std::string kept_name(const std::string& path) {
   const std::string whole = fs::absolute(path).lexically_normal().string();
   fs::path last = fs::path(whole).filename();
-  if (last.empty()) last = fs::path(whole).parent_path().filename();  // a folder with a slash
+  if (last.empty())
+    last = fs::path(whole).parent_path().filename();  // a folder with a slash at its end
   return name_of("file", last, whole);
 }
 
@@ -258,7 +262,8 @@ CreatePlan plan_create(const store::Modelfile& modelfile, const std::string& fol
   for (const std::string& text : modelfile.all(InstructionKind::kAdapter)) {
     const auto [path, scale] = scaled_path(text, folder);
     std::vector<LocalFile> files = files_of(path, "ADAPTER");
-    // Files of several folders have the same names: those of the second and on get a folder.
+    // Files in several folders can have the same names. From the second folder on, the names get a
+    // prefix.
     const bool is_taken = std::ranges::any_of(files, [&](const LocalFile& file) {
       return std::ranges::find(plan.adapters, file.name, &LocalFile::name) != plan.adapters.end();
     });
@@ -271,11 +276,17 @@ CreatePlan plan_create(const store::Modelfile& modelfile, const std::string& fol
     }
     add_files(plan.adapters, std::move(files));
   }
-  plan.draft_files = files_of(std::string(modelfile.last(InstructionKind::kDraft)), "DRAFT");
-  for (const LocalFile& draft : plan.draft_files) {
-    if (std::ranges::find(plan.files, draft.path, &LocalFile::path) == plan.files.end()) continue;
+  // A word that is not a path can be the name of a stored model, as in FROM.
+  const std::string draft(modelfile.last(InstructionKind::kDraft));
+  if (!draft.empty() && !looks_like_path(draft) && files_at(expanded_path(draft, folder)).empty()) {
+    request["draft"] = draft;
+  } else {
+    plan.draft_files = files_of(draft, "DRAFT");
+  }
+  for (const LocalFile& file : plan.draft_files) {
+    if (std::ranges::find(plan.files, file.path, &LocalFile::path) == plan.files.end()) continue;
     throw Error(ErrorCode::kInvalidInput,
-                "DRAFT must not reference the same local path as FROM: " + draft.path);
+                "DRAFT must not reference the same local path as FROM: " + file.path);
   }
   add_texts(request, modelfile);
   const Json parameters = store::parameters_from_text(modelfile.parameters(), warn);

@@ -1,5 +1,5 @@
-// What `create` sends, from a Modelfile: the request, and the files of this machine that it speaks
-// of. Reads folders, not files; any thread.
+// Turns a Modelfile into a request of `create` and a list of the local files that the request
+// needs. Reads folders, but no files. Thread-safe.
 #pragma once
 
 #include <functional>
@@ -12,9 +12,9 @@
 namespace billow::cli {
 
 struct LocalFile {
-  std::string name;  // as the request calls it: relative, to the folder that FROM names
+  std::string name;  // the name in the request, relative to the folder in FROM
   std::string path;
-  float scale = 1.0f;  // of an adapter
+  float scale = 1.0f;  // for an adapter
   bool operator==(const LocalFile&) const = default;
 };
 
@@ -25,33 +25,34 @@ struct CreatePlan {
   std::vector<LocalFile> draft_files;
 };
 
-// Paths are relative to `folder`, that of the Modelfile. `warn` is given a line about each
-// parameter that has no effect. Throws Error (kInvalidInput, kNotFound) for paths that do not lead
-// to a model.
+// Builds the plan. Paths are relative to `folder`, the folder of the Modelfile. Calls `warn` with a
+// line for each parameter without effect. Throws Error (kInvalidInput, kNotFound) for a path that
+// is not a model.
 CreatePlan plan_create(const store::Modelfile& modelfile, const std::string& folder,
                        const std::function<void(const std::string&)>& warn);
 
-// "~", "~user" and what is relative to `folder`, as an absolute path. Throws Error (kNotFound) for
-// a user who is unknown.
+// Returns an absolute path. Expands "~" and "~user"; relative paths start at `folder`. Throws Error
+// (kNotFound) for an unknown user.
 std::string expanded_path(const std::string& path, const std::string& folder);
 
-// Throws Error (kInvalidInput) for what has "://" in it and is neither the address of a GGUF file
+// Throws Error (kInvalidInput) if `text` contains "://" but is neither the address of a GGUF file
 // nor the name of a model.
 void check_address(const std::string& text);
 
-// Whether a word of the command line means a file or folder of this machine rather than a model of
-// the server: by how it looks ("./m", "m.gguf"). What may be a name with a tag, too, is a path
-// where such a file is there.
+// Returns whether a word of the command line is a path of this machine, not a model of the server.
+// Decides by its form ("./m", "m.gguf"). A word that could also be a name with a tag is a path only
+// if the file exists.
 bool is_model_path(const std::string& word);
-// The name under which the model at a path is kept: "file/STEM:SUM", with a sum of the whole path.
+// Returns the server's name for the model at a path: "file/STEM:SUM". SUM is a checksum of the
+// absolute path.
 std::string kept_name(const std::string& path);
-// The name under which the model of an address is kept: "web/STEM:SUM". REQUIRES:
+// Returns the server's name for the model at an address: "web/STEM:SUM". REQUIRES:
 // registry::is_file_address(url).
 std::string kept_name_of_address(const std::string& url);
 
-// The weights in a folder, of the kind that is found first, and, beside weights that are no GGUF
-// files, what describes them. Throws Error (kInvalidInput) where there are none, and for a link
-// that leads out of the folder.
+// Returns the weights in a folder, of the first kind that is found. For weights that are not GGUF
+// files, adds the files that describe them. Throws Error (kInvalidInput) if there are no weights,
+// or for a link that leads out of the folder.
 std::vector<LocalFile> model_files(const std::string& folder);
 
 }  // namespace billow::cli

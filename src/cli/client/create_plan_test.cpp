@@ -46,14 +46,14 @@ class CreatePlanTest : public testing::Test {
   std::string warnings_;
 };
 
-TEST_F(CreatePlanTest, AFolderGivesTheWeightsOfTheFirstKind) {
+TEST_F(CreatePlanTest, FindsTheFirstKindOfWeightsInAFolder) {
   EXPECT_THROW(model_files(folder_.string()), Error);
   write("other.bin");
   write("config.json");
   EXPECT_EQ(names(), "other.bin config.json ");
   write("b.gguf");
   write("a.gguf");
-  EXPECT_EQ(names(), "a.gguf b.gguf ");  // whole without a description
+  EXPECT_EQ(names(), "a.gguf b.gguf ");  // GGUF files need no description
   write("consolidated.00.pth");
   EXPECT_EQ(names(), "consolidated.00.pth config.json ");
   write("pytorch_model.bin");
@@ -73,14 +73,16 @@ TEST_F(CreatePlanTest, AFolderGivesTheWeightsOfTheFirstKind) {
             "chat_template.jinja README.md tokenizer.model vocab.txt ");
 }
 
-TEST_F(CreatePlanTest, ALinkMayNotLeadOutOfTheFolder) {
+TEST_F(CreatePlanTest, RejectsLinksOutOfTheFolder) {
   std::ofstream(outside_ / "secret.gguf") << "x";
   fs::create_symlink(outside_ / "secret.gguf", folder_ / "a.gguf");
   try {
     model_files(folder_.string());
     FAIL();
   } catch (const Error& error) {
-    EXPECT_EQ(error.what(), "insecure path: " + (folder_ / "a.gguf").string());
+    EXPECT_EQ(error.what(), "insecure path: " + (folder_ / "a.gguf").string() +
+                                " is a link out of the folder; name its target in a "
+                                "Modelfile, or copy the file");
   }
   fs::remove(folder_ / "a.gguf");
   write("files/b.gguf");
@@ -88,7 +90,7 @@ TEST_F(CreatePlanTest, ALinkMayNotLeadOutOfTheFolder) {
   EXPECT_EQ(names(), "a.gguf ");
 }
 
-TEST_F(CreatePlanTest, PathsAreRelativeToTheModelfile) {
+TEST_F(CreatePlanTest, ResolvesPathsRelativeToTheModelfile) {
   EXPECT_EQ(expanded_path("a.gguf", "/m"), "/m/a.gguf");
   EXPECT_EQ(expanded_path("./x/../a.gguf", "/m"), "/m/a.gguf");
   EXPECT_EQ(expanded_path("/a.gguf", "/m"), "/a.gguf");
@@ -99,7 +101,7 @@ TEST_F(CreatePlanTest, PathsAreRelativeToTheModelfile) {
   EXPECT_THROW(expanded_path("~nobody-of-that-name/a", "/m"), Error);
 }
 
-TEST_F(CreatePlanTest, TheRequestHasWhatTheModelfileSays) {
+TEST_F(CreatePlanTest, BuildsTheRequestFromTheModelfile) {
   const CreatePlan made = plan(
       "FROM base\nSYSTEM be kind\nTEMPLATE \"{{ .Prompt }}\"\nPARAMETER stop a\nPARAMETER stop b\n"
       "PARAMETER temperature 0.5\nPARAMETER mirostat 1\nLICENSE MIT\nLICENSE BSD\nMESSAGE user "
@@ -114,7 +116,7 @@ TEST_F(CreatePlanTest, TheRequestHasWhatTheModelfileSays) {
   EXPECT_NE(warnings_.find("mirostat"), std::string::npos);
 }
 
-TEST_F(CreatePlanTest, FilesAreCalledByTheirNames) {
+TEST_F(CreatePlanTest, ListsFilesByTheirNames) {
   write("a.gguf");
   write("mmproj.gguf");
   write("lora/l.gguf");
@@ -129,7 +131,12 @@ TEST_F(CreatePlanTest, FilesAreCalledByTheirNames) {
   EXPECT_EQ(made.request, "{}");
 }
 
-TEST_F(CreatePlanTest, TheFirstFileOfASplitBringsTheOthers) {
+TEST_F(CreatePlanTest, ADraftIsAFileOrTheNameOfAModel) {
+  EXPECT_EQ(plan("FROM base\nDRAFT small:1b\n").request, R"({"from":"base","draft":"small:1b"})");
+  EXPECT_THROW(plan("FROM base\nDRAFT ./none.gguf\n"), Error);
+}
+
+TEST_F(CreatePlanTest, AddsTheOtherFilesOfASplit) {
   for (const char* name :
        {"m-00001-of-00003.gguf", "m-00002-of-00003.gguf", "m-00003-of-00003.gguf",
         "m-00001-of-00002.gguf", "other-00002-of-00003.gguf"})
@@ -138,10 +145,11 @@ TEST_F(CreatePlanTest, TheFirstFileOfASplitBringsTheOthers) {
   ASSERT_EQ(made.files.size(), 3u);
   for (size_t i = 0; i < 3; ++i)
     EXPECT_EQ(made.files[i].name, "m-0000" + std::to_string(i + 1) + "-of-00003.gguf");
-  EXPECT_EQ(plan("FROM ./m-00002-of-00003.gguf\n").files.size(), 1u) << "the server says why not";
+  EXPECT_EQ(plan("FROM ./m-00002-of-00003.gguf\n").files.size(), 1u)
+      << "the server reports the error";
 }
 
-TEST_F(CreatePlanTest, PathsAreToldFromNames) {
+TEST_F(CreatePlanTest, DistinguishesPathsFromNames) {
   for (const char* word :
        {"./m", "../m", "/m", "~/m", "m.gguf", "a/m.gguf", "./a:m.gguf", ".", ".."})
     EXPECT_TRUE(is_model_path(word)) << word;
@@ -155,7 +163,7 @@ TEST_F(CreatePlanTest, PathsAreToldFromNames) {
   fs::current_path(before);
 }
 
-TEST_F(CreatePlanTest, AFileIsKeptByItsNameAndPlace) {
+TEST_F(CreatePlanTest, DerivesAModelNameFromAPath) {
   write("My Model.Q4_K.gguf");
   const auto name = [&](const std::string& word) { return kept_name((folder_ / word).string()); };
   const std::string kept = name("My Model.Q4_K.gguf");
@@ -168,7 +176,7 @@ TEST_F(CreatePlanTest, AFileIsKeptByItsNameAndPlace) {
   EXPECT_TRUE(store::parse_name(name(std::string(200, 'x') + ".gguf")));
 }
 
-TEST_F(CreatePlanTest, AnAddressIsNoPath) {
+TEST_F(CreatePlanTest, LeavesAnAddressToTheServer) {
   const std::string url = "https://h/a/My Model.gguf?download=true";
   EXPECT_FALSE(is_model_path(url));
   const CreatePlan made = plan("FROM " + url + "\n");
@@ -180,7 +188,7 @@ TEST_F(CreatePlanTest, AnAddressIsNoPath) {
   EXPECT_NE(kept, kept_name_of_address("https://other/a/My Model.gguf?download=true"));
 }
 
-TEST_F(CreatePlanTest, WhatIsNotThereIsSaid) {
+TEST_F(CreatePlanTest, RejectsMissingFilesAndConflicts) {
   write("a.gguf");
   write("x/a.gguf");
   EXPECT_THROW(plan("FROM ./none.gguf\n"), Error);
@@ -190,7 +198,7 @@ TEST_F(CreatePlanTest, WhatIsNotThereIsSaid) {
   EXPECT_EQ(plan("FROM a-name\n").request, R"({"from":"a-name"})");
 }
 
-TEST_F(CreatePlanTest, AddressesAreThoseOfFilesOrNames) {
+TEST_F(CreatePlanTest, AcceptsOnlyAddressesOfFilesAndModels) {
   for (const char* text : {"m", "./m.gguf", "https://h/x.gguf", "https://hf.co/me/m:Q8_0", ""})
     EXPECT_NO_THROW(check_address(text)) << text;
   for (const char* text : {"file:///etc/passwd", "ftp://h/x.gguf", "https://h/x.bin?", "https://",

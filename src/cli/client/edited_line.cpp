@@ -158,7 +158,7 @@ void EditedLine::erase(size_t begin, size_t end, bool kills) {
   cursor_ = begin;
 }
 
-// From the first and the last row to the history, and on through it.
+// Moves by a row. From the first or last row, and while browsing, moves through the history.
 void EditedLine::move_row(bool up, bool was_browsing) {
   const bool at_edge = up ? row_start(cursor_) == 0 : row_end(cursor_) == text_.size();
   if (was_browsing || at_edge) return recall(up);
@@ -190,7 +190,7 @@ void EditedLine::recall(bool older) {
   is_browsing_ = true;
 }
 
-// The cursor never stands between a character and the marks above it.
+// The cursor is never between a character and its combining marks.
 size_t EditedLine::left_of(size_t at) const {
   if (at > 0) --at;
   while (at > 0 && at < text_.size() && column_width(text_[at].value) == 0) --at;

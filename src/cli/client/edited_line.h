@@ -1,5 +1,5 @@
-// The text that is being edited: what each key does to it, and the history to choose from. It knows
-// nothing of terminals; the text may have several lines. One thread.
+// The text that is being edited, the effect of each key, and the history. Independent of terminals.
+// The text may have several lines. Not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -15,13 +15,15 @@ class EditedLine {
  public:
   enum class Outcome { kNone, kLine, kInterrupt, kEnd, kSuspend, kClearScreen };
 
-  // Begins an empty text. `history`, oldest first, must stay as it is until the next begin().
+  // Begins an empty text. `history` has the oldest entry first, and must not change until the next
+  // begin().
   void begin(const std::vector<std::string>& history);
   Outcome apply(const KeyEvent& event);
 
   std::string text() const;
   TypedEnds typed_ends() const;
-  // The same text by characters, and the character that the cursor stands on: size() behind all.
+  // The text as characters, and the index of the character at the cursor; size() after the last
+  // one.
   std::u32string characters() const;
   size_t cursor() const noexcept { return cursor_; }
   bool empty() const noexcept { return text_.empty(); }
@@ -33,13 +35,13 @@ class EditedLine {
   };
   using Text = std::vector<Character>;
 
-  // What a key does, by kinds of keys: false where it is of another kind.
+  // These functions apply a key of one kind. They return false for keys of other kinds.
   bool insert(const KeyEvent& event);
   bool move(Key key, bool was_browsing);
   void remove(Key key);
 
   void insert(const Text& text);
-  // Removes what lies between, as one to yank where `kills`.
+  // Removes the characters from `begin` to before `end`. If `kills`, keeps them for yanking.
   void erase(size_t begin, size_t end, bool kills);
   void move_row(bool up, bool was_browsing);
   void recall(bool older);
@@ -54,8 +56,8 @@ class EditedLine {
   size_t cursor_ = 0;
   Text killed_;
   const std::vector<std::string>* history_ = nullptr;
-  size_t recalled_ = 0;       // of *history_; its size: none
-  Text draft_;                // what was typed before an entry was recalled
+  size_t recalled_ = 0;       // index in *history_; its size: no entry
+  Text draft_;                // the text before an entry was recalled
   bool is_browsing_ = false;  // the last key recalled an entry
 };
 

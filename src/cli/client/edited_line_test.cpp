@@ -20,7 +20,7 @@ class Edited : public testing::Test {
     for (const KeyEvent& event : decoder.take(bytes, false)) last = line.apply(event);
     return last;
   }
-  // The text with a | where the cursor stands.
+  // Returns the text with a | at the cursor.
   std::string seen() const {
     std::u32string text = line.characters();
     text.insert(line.cursor(), 1, U'|');
@@ -58,14 +58,14 @@ TEST_F(Edited, MovesByWordsAndKills) {
   EXPECT_EQ(seen(), "oneone|");
 }
 
-TEST_F(Edited, TakesACharacterWithItsMarks) {
+TEST_F(Edited, TreatsACharacterAndItsMarksAsOne) {
   send("e\u0301x\033[D\033[D");
   EXPECT_EQ(seen(), "|e\u0301x");
   send("\033[C\x7f");
   EXPECT_EQ(seen(), "|x");
 }
 
-TEST_F(Edited, APasteIsTextWhateverItHolds) {
+TEST_F(Edited, TreatsAPasteAsText) {
   EXPECT_EQ(send("a\033[200~\"\"\"\r/bye\r\x03\x04\t\033[201~b"), Outcome::kNone);
   EXPECT_EQ(line.text(), "a\"\"\"\n/bye\n\x03\x04\tb");
   EXPECT_EQ(line.typed_ends().head, 1u);
@@ -73,13 +73,13 @@ TEST_F(Edited, APasteIsTextWhateverItHolds) {
   EXPECT_EQ(send("\r"), Outcome::kLine);
 }
 
-TEST_F(Edited, KnowsWhatWasTyped) {
+TEST_F(Edited, TracksWhichTextWasTyped) {
   send("€\033[200~x\033[201~");
   EXPECT_EQ(line.typed_ends().head, 3u);
   EXPECT_EQ(line.typed_ends().tail, 0u);
   send("\x7f");
   EXPECT_EQ(line.typed_ends().head, std::string::npos);
-  send("\033[200~y\033[201~\x17\x19");  // what is killed and yanked is as it was
+  send("\033[200~y\033[201~\x17\x19");  // yanked text stays pasted text
   EXPECT_EQ(line.text(), "€y");
   EXPECT_EQ(line.typed_ends().tail, 0u);
 }
@@ -111,13 +111,13 @@ TEST_F(Edited, RecallsEntries) {
   begin_again();
   send("draft\033[A");
   EXPECT_EQ(seen(), "third|");
-  send("\033[A\033[A");  // goes on through an entry of several lines
+  send("\033[A\033[A");  // continues through an entry of several lines
   EXPECT_EQ(seen(), "first|");
   send("\033[A");
   EXPECT_EQ(seen(), "first|");
   send("\033[B");
   EXPECT_EQ(seen(), "second\nof two lines|");
-  send("\x01\033[A");  // the last key recalled nothing: it moves in the text
+  send("\x01\033[A");  // the last key recalled nothing, so Up moves in the text
   EXPECT_EQ(seen(), "|second\nof two lines");
   send("\x0e\x0e");
   EXPECT_EQ(seen(), "draft|");

@@ -1,5 +1,5 @@
-// billow embed: vectors of texts, from arguments, standard input or a file, into a file or onto
-// standard output.
+// billow embed: computes vectors of texts from arguments, standard input or a file. Writes them to
+// a file or to standard output.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -24,6 +24,7 @@
 #include "cli/command.h"
 #include "cli/console.h"
 #include "cli/interrupt.h"
+#include "cli/program.h"
 #include "metrics/request_id.h"
 #include "store/folder.h"
 
@@ -57,7 +58,7 @@ std::optional<uint64_t> number(std::string_view text) {
   return value;
 }
 
-// "A:B", of which either may be absent.
+// Parses "A:B". Both numbers are optional.
 RowRange parse_rows(const std::string& text) {
   if (text.empty()) return {};
   const size_t colon = text.find(':');
@@ -67,11 +68,12 @@ RowRange parse_rows(const std::string& text) {
         colon + 1 == text.size() ? std::optional<uint64_t>(kNoEnd) : number(text.substr(colon + 1));
     if (begin && end && *begin <= *end) return {*begin, *end};
   }
-  throw Error(ErrorCode::kInvalidInput,
-              "--rows is A:B, from row A (the first is 0) to before row B, not '" + text + "'");
+  throw Error(
+      ErrorCode::kInvalidInput,
+      "--rows must be A:B, from row A (the first is 0) to before row B, not '" + text + "'");
 }
 
-// Where texts come from: rows of a file or of standard input, or the arguments.
+// The source of the texts: rows of a file or of standard input, or the arguments.
 class Texts {
  public:
   Texts(const Options& options, const std::vector<std::string>& words)
@@ -81,14 +83,14 @@ class Texts {
     rows_.emplace(options.in, format, format == RowFormat::kCsv ? options.column : options.field);
   }
 
-  // To the first row that is wanted, or behind those that were done before.
+  // Goes to the first requested row, or continues after `n_done` rows.
   void begin(uint64_t n_done, uint64_t offset) {
     row_ = range_.begin + n_done;
     if (!rows_) return;
     n_done > 0 ? rows_->resume(row_, offset) : rows_->skip(range_.begin);
   }
 
-  // Empty at the end.
+  // Returns the next batch; empty at the end.
   EmbedBatch next(size_t n_max) {
     EmbedBatch batch{.first_row = row_};
     uint64_t n_bytes = 0;
@@ -107,7 +109,7 @@ class Texts {
   std::optional<std::string> next_text() {
     if (!rows_) return row_ < words_.size() ? std::optional(words_[row_]) : std::nullopt;
     std::optional<std::string> text = rows_->next();
-    if (!text && range_.end != kNoEnd) rows_->skip(1);  // which says how many there are
+    if (!text && range_.end != kNoEnd) rows_->skip(1);  // throws an error with the number of rows
     return text;
   }
 
@@ -117,7 +119,7 @@ class Texts {
   uint64_t row_ = 0;
 };
 
-// All that the vectors of a file depend on.
+// Returns everything that the vectors of a file depend on, as JSON.
 std::string job_of(const Options& options, const std::string& weights) {
   VectorRecipe recipe = options.work.recipe;
   recipe.weights = weights;
@@ -133,16 +135,16 @@ std::string job_of(const Options& options, const std::string& weights) {
   return job.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-// What is done with vectors: into a file, or onto standard output.
+// The destination of the vectors: a file or standard output.
 class Output {
  public:
   Output(const Options& options, const std::string& job) {
     if (options.out.empty()) return;
     file_.emplace(options.out, vector_format_of(options.out), job);
     if (file_->was_of_another_job()) {
-      std::fprintf(stderr, "%s.part is of other work; beginning anew\n", options.out.c_str());
+      std::fprintf(stderr, "%s.part belongs to another job; starting over\n", options.out.c_str());
     } else if (file_->n_rows() > 0) {
-      std::fprintf(stderr, "going on behind %s rows\n", std::to_string(file_->n_rows()).c_str());
+      std::fprintf(stderr, "continuing after %s rows\n", std::to_string(file_->n_rows()).c_str());
     }
   }
 
@@ -169,7 +171,7 @@ class Output {
   std::optional<VectorFile> file_;
 };
 
-// Sends all texts and takes their vectors in order; how many texts were cut.
+// Sends all texts and writes their vectors in order. Returns how many texts were cut.
 size_t run_all(const Options& options, EmbedWork& work, Texts& texts, Output& output) {
   const auto size = options.in.empty() ? std::nullopt : store::file_status(options.in);
   std::optional<StatusLine> status;
@@ -195,11 +197,11 @@ void check(const Options& options, const std::vector<std::string>& words) {
   if (!options.in.empty() && !words.empty())
     throw Error(ErrorCode::kInvalidInput, "give texts or --in, not both");
   if (options.in.empty() && !options.rows.empty())
-    throw Error(ErrorCode::kInvalidInput, "--rows goes with --in");
+    throw Error(ErrorCode::kInvalidInput, "--rows needs --in");
   if (options.batch == 0 || options.work.n_jobs == 0)
-    throw Error(ErrorCode::kInvalidInput, "--batch and --jobs are at least 1");
+    throw Error(ErrorCode::kInvalidInput, "--batch and --jobs must be at least 1");
   if (options.work.recipe.pooling == "none")
-    throw Error(ErrorCode::kInvalidInput, "--pooling none gives no row of one vector");
+    throw Error(ErrorCode::kInvalidInput, "--pooling none does not give one vector for each text");
   check_truncation(options.work.recipe.truncation);
   parse_rows(options.rows);
   vector_format_of(options.out);
@@ -218,7 +220,7 @@ void run(Options options, const std::vector<std::string>& words) {
   if (!options.out.empty()) {
     try {
       const auto client = connected_client();
-      // What came by a pipe cannot be read again, and is no work to go on with.
+      // Standard input cannot be read again, so its job cannot resume.
       job = options.in.empty() ? metrics::new_request_id()
                                : job_of(options, weights_digest(*client, options.work.model));
     } catch (const ApiError& error) {
@@ -246,7 +248,7 @@ void run(Options options, const std::vector<std::string>& words) {
     std::fprintf(stderr, "%s texts were too long and were cut\n", std::to_string(n_cut).c_str());
 }
 
-// With the status that tells whose fault it is.
+// Runs the command. The exit status distinguishes input errors from temporary failures.
 void run_and_report(const Options& options, const std::vector<std::string>& words) {
   int status = 0;
   std::string text;
@@ -262,8 +264,7 @@ void run_and_report(const Options& options, const std::vector<std::string>& word
     status = kTryAgain;
     text = error.what();
   }
-  std::fflush(stdout);
-  std::fprintf(stderr, "Error: %s\n", text.c_str());
+  report_error(text);
   end_with(status);
 }
 
@@ -274,28 +275,29 @@ void add_embed(CLI::App& app) {
   CLI::App& command = add_client_command(
       app,
       {.name = "embed",
-       .description = "Make vectors of texts: of arguments, a file, or lines of standard input",
+       .description = "Compute vectors of texts from arguments, a file, or lines of standard input",
        .arguments = "[TEXT...]"},
       [options](const std::vector<std::string>& words) { run_and_report(*options, words); });
   command.add_option("-m,--model", options->work.model, "The model");
-  command.add_option("--in", options->in, "Texts: .jsonl, .csv, or a text on each line");
-  command.add_option("--field", options->field, "Of .jsonl: the field with the text (text)");
-  command.add_option("--column", options->column, "Of .csv: the column with the text (text)");
+  command.add_option("--in", options->in, "File with texts: .jsonl, .csv, or one text per line");
+  command.add_option("--field", options->field, "For .jsonl: the field with the text (text)");
+  command.add_option("--column", options->column, "For .csv: the column with the text (text)");
   command.add_option("--rows", options->rows, "A:B: rows of the file, from A to before B");
   command.add_option("-o,--out", options->out,
-                     "Vectors: .npy, or JSON lines (Parquet is not written); default: JSON lines "
-                     "on standard output");
+                     "File for the vectors: .npy, or JSON lines (Parquet is not supported); "
+                     "default: JSON lines on standard output");
   VectorRecipe& recipe = options->work.recipe;
-  command.add_option("--prefix", recipe.prefix, "Put before every text");
-  command.add_option("--dimensions", recipe.dimensions, "Keep the first so many values");
-  command.add_option("--pooling", recipe.pooling, "mean, cls, last or max, not the model's own");
-  command.add_flag("--no-normalize", options->no_normalise, "Vectors as the model gives them");
+  command.add_option("--prefix", recipe.prefix, "Text to put before every text");
+  command.add_option("--dimensions", recipe.dimensions, "Keep only this many of the first values");
+  command.add_option("--pooling", recipe.pooling,
+                     "mean, cls, last or max; default: the model's pooling");
+  command.add_flag("--no-normalize", options->no_normalise, "Do not normalize the vectors");
   command.add_option("--truncate", recipe.truncation,
-                     "Of a text that is too long cut the right (default) or left, or none: fail");
-  command.add_option("--batch", options->batch, "Texts in a request (32)");
+                     "Where to cut a text that is too long: right (default) or left; none: fail");
+  command.add_option("--batch", options->batch, "Texts per request (32)");
   command.add_option("--jobs", options->work.n_jobs, "Requests in flight (4)");
-  command.add_option("--patience", options->timeout_s,
-                     "Seconds for which a busy server is asked again (10)");
+  command.add_option("--timeout", options->timeout_s,
+                     "Seconds of retries while the server is busy (10)");
 }
 
 }  // namespace billow::cli

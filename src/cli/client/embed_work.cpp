@@ -19,13 +19,13 @@ namespace {
 constexpr std::chrono::milliseconds kShortestWait{100};
 constexpr std::chrono::milliseconds kLongestWait{5'000};
 
-[[noreturn]] void fail_senseless() {
-  throw EmbedFailure(kTryAgain,
-                     "the server's answer is not what was asked for; is it a billow "
-                     "server that is listening there?");
+[[noreturn]] void fail_invalid() {
+  throw EmbedFailure(
+      kTryAgain,
+      "the server's response is invalid; is the program at this address a billow server?");
 }
 
-// "FILE: row 17: WHY", or "FILE: rows 32 to 63: WHY".
+// Returns "FILE: row 17: WHY" or "FILE: rows 32 to 63: WHY".
 std::string at_rows(const std::string& origin, uint64_t first, size_t n, const std::string& why) {
   std::string rows = "row " + std::to_string(first);
   if (n > 1) rows = "rows " + std::to_string(first) + " to " + std::to_string(first + n - 1);
@@ -33,9 +33,9 @@ std::string at_rows(const std::string& origin, uint64_t first, size_t n, const s
 }
 
 std::vector<float> floats_of(const Json& embedding) {
-  if (!embedding.is_string()) fail_senseless();
+  if (!embedding.is_string()) fail_invalid();
   const auto bytes = base64_decoded(embedding.get_ref<const std::string&>());
-  if (!bytes || bytes->size() % 4 != 0) fail_senseless();
+  if (!bytes || bytes->size() % 4 != 0) fail_invalid();
   std::vector<float> values(bytes->size() / 4);
   for (size_t i = 0; i < values.size(); ++i) {
     uint32_t bits = 0;
@@ -57,18 +57,18 @@ std::chrono::milliseconds wait_of(const http::Response& response) {
   return std::clamp<std::chrono::milliseconds>(asked, kShortestWait, kLongestWait);
 }
 
-// What the refusal of a whole request means.
+// Throws the EmbedFailure for an error response to a whole request.
 [[noreturn]] void refuse(const http::Response& response, const EmbedWorkOptions& options,
                          const EmbedBatch& batch) {
   const int status = response.status;
-  const std::string said = said_by(response.body);
-  const std::string with_status = ApiError(status, said, true).what();
+  const std::string message = said_by(response.body);
+  const std::string with_status = ApiError(status, message, true).what();
   if (status >= 500 || status == 429 || status == 408) throw EmbedFailure(kTryAgain, with_status);
   if (status == 400 || status == 413 || status == 422) {
     throw EmbedFailure(kInputFault,
-                       at_rows(options.origin, batch.first_row, batch.texts.size(), said));
+                       at_rows(options.origin, batch.first_row, batch.texts.size(), message));
   }
-  throw EmbedFailure(1, said.empty() ? with_status : said);
+  throw EmbedFailure(1, message.empty() ? with_status : message);
 }
 
 }  // namespace
@@ -88,19 +88,19 @@ std::string embed_request(const EmbedWorkOptions& options, const std::vector<std
 
 void read_embed_answer(const std::string& body, const std::string& origin, EmbedBatch& batch) {
   const Json answer = Json::parse(body, nullptr, false);
-  if (!answer.is_object() || !answer.contains("data")) fail_senseless();
+  if (!answer.is_object() || !answer.contains("data")) fail_invalid();
   const Json& data = answer["data"];
-  if (!data.is_array() || data.size() != batch.texts.size()) fail_senseless();
+  if (!data.is_array() || data.size() != batch.texts.size()) fail_invalid();
   batch.vectors.clear();
   for (size_t i = 0; i < data.size(); ++i) {
     const Json& entry = data[i];
-    if (!entry.is_object()) fail_senseless();
+    if (!entry.is_object()) fail_invalid();
     if (entry.contains("error")) {
       const bool is_of_host = count_field(entry, "status") >= 500;
       throw EmbedFailure(is_of_host ? kTryAgain : kInputFault,
                          at_rows(origin, batch.first_row + i, 1, text_field(entry, "error")));
     }
-    if (!entry.contains("embedding")) fail_senseless();
+    if (!entry.contains("embedding")) fail_invalid();
     batch.vectors.push_back(floats_of(entry["embedding"]));
   }
 }
@@ -109,7 +109,7 @@ EmbedWork::EmbedWork(const scheduler::Endpoint& endpoint, EmbedWorkOptions optio
     : options_(std::move(options)), client_id_(metrics::new_request_id()) {
   for (size_t i = 0; i < options_.n_jobs; ++i)
     clients_.push_back(std::make_unique<ApiClient>(endpoint));
-  // Its threads take no signals: those are for the main thread, or for an InterruptWatch.
+  // These threads block all signals, so that the main thread or an InterruptWatch gets them.
   sigset_t all;
   sigset_t before;
   ::sigfillset(&all);
@@ -158,7 +158,7 @@ EmbedBatch EmbedWork::take() {
   return std::move(slot->batch);
 }
 
-// The oldest batch that no thread has yet; null once all is cancelled.
+// Waits for a batch that no thread has taken, and returns the oldest one; null after cancel().
 std::shared_ptr<EmbedWork::Slot> EmbedWork::next() {
   std::unique_lock lock(mutex_);
   for (;;) {
@@ -177,7 +177,7 @@ void EmbedWork::serve(ApiClient& client) {
     std::exception_ptr error;
     try {
       ask(client, slot->batch);
-    } catch (const Error& failure) {  // nobody answers, or not in HTTP
+    } catch (const Error& failure) {  // no server answers, or not with HTTP
       error = std::make_exception_ptr(EmbedFailure(kTryAgain, failure.what()));
     } catch (...) {
       error = std::current_exception();
@@ -191,7 +191,7 @@ void EmbedWork::serve(ApiClient& client) {
   }
 }
 
-// False where all was cancelled meanwhile.
+// Waits for `time`. Returns false if cancel() was called.
 bool EmbedWork::wait(std::chrono::milliseconds time) {
   std::unique_lock lock(mutex_);
   return !changed_.wait_for(lock, time, [this] { return is_cancelled_; });

@@ -1,6 +1,6 @@
-// Batches of texts on their way through a server: several requests in flight, each on a connection
-// of its own, the answers in the order of the texts. Owns its threads. One thread puts and takes;
-// cancel() may come from any.
+// Sends batches of texts to a server, with several requests in flight, each on its own connection.
+// Returns results in the order of the texts. Owns its threads. One thread calls put() and take();
+// any thread may call cancel().
 #pragma once
 
 #include <chrono>
@@ -21,9 +21,10 @@
 
 namespace billow::cli {
 
-// What ends the command, and with which status: one of <sysexits.h> says whose fault it is.
-inline constexpr int kInputFault = 65;  // EX_DATAERR: of the texts; no host will do better
-inline constexpr int kTryAgain = 75;    // EX_TEMPFAIL: of the host; later, or elsewhere, it may go
+// An error that ends the command, with its exit status. Statuses of <sysexits.h> distinguish input
+// errors from temporary failures.
+inline constexpr int kInputFault = 65;  // EX_DATAERR: the texts are wrong; a retry cannot succeed
+inline constexpr int kTryAgain = 75;    // EX_TEMPFAIL: the host failed; a retry may succeed
 class EmbedFailure : public std::runtime_error {
  public:
   EmbedFailure(int exit_status, const std::string& text)
@@ -37,38 +38,39 @@ class EmbedFailure : public std::runtime_error {
 struct EmbedBatch {
   uint64_t first_row = 0;
   std::vector<std::string> texts{};
-  uint64_t offset = 0;                        // of the input, behind them
-  std::vector<std::vector<float>> vectors{};  // of each text, once it comes back
-  size_t n_cut = 0;                           // texts that were cut
+  uint64_t offset = 0;                        // offset of the input after these texts
+  std::vector<std::vector<float>> vectors{};  // one per text, after the response
+  size_t n_cut = 0;                           // truncated texts
 };
 
 struct EmbedWorkOptions {
   std::string model;
-  VectorRecipe recipe{};  // all but its weights
+  VectorRecipe recipe{};  // everything except its weights
   bool is_bulk = false;
   size_t n_jobs = 4;                          // requests in flight
-  std::chrono::milliseconds timeout{10'000};  // how long a server that is busy is asked again
-  std::string origin = "input";               // of the texts, for messages
+  std::chrono::milliseconds timeout{10'000};  // max time of retries while the server is busy
+  std::string origin = "input";               // source of the texts, for messages
 };
 
 class EmbedWork {
  public:
   EmbedWork(const scheduler::Endpoint& endpoint, EmbedWorkOptions options);
-  ~EmbedWork();  // cancels
+  ~EmbedWork();  // calls cancel()
   EmbedWork(const EmbedWork&) = delete;
   EmbedWork& operator=(const EmbedWork&) = delete;
 
   void put(EmbedBatch batch);
-  size_t n_inside() const;  // put and not taken
-  // The oldest one, when it is done. REQUIRES: there is one. Throws EmbedFailure where it failed.
+  size_t n_inside() const;  // batches that were put and not yet taken
+  // Waits for the oldest batch and returns it. REQUIRES: n_inside() > 0. Throws EmbedFailure if the
+  // batch failed.
   EmbedBatch take();
-  // Whatever is on its way fails soon.
+  // Makes all batches in flight fail soon.
   void cancel() noexcept;
 
  private:
   struct Slot {
     EmbedBatch batch;
-    bool is_taken = false;  // by a thread
+    bool is_taken = false;  // a thread works on it
     bool is_done = false;
     std::exception_ptr error;
   };
@@ -79,7 +81,7 @@ class EmbedWork {
 
   const EmbedWorkOptions options_;
   const std::string client_id_;
-  mutable std::mutex mutex_;  // guards what follows
+  mutable std::mutex mutex_;  // guards the members below
   std::condition_variable changed_;
   std::deque<std::shared_ptr<Slot>> slots_;
   bool is_cancelled_ = false;
@@ -87,11 +89,11 @@ class EmbedWork {
   std::vector<std::thread> threads_;
 };
 
-// The body of a request for vectors of texts.
+// Returns the body of a request for the vectors of texts.
 std::string embed_request(const EmbedWorkOptions& options, const std::vector<std::string>& texts);
 
-// Takes the vectors out of an answer's body. Throws EmbedFailure, which names the row, for a text
-// that failed, and for an answer that makes no sense.
+// Parses the vectors in a response body and adds them to `batch`. Throws EmbedFailure for a failed
+// text, with its row, and for an invalid response.
 void read_embed_answer(const std::string& body, const std::string& origin, EmbedBatch& batch);
 
 }  // namespace billow::cli

@@ -11,7 +11,7 @@ EmbedBatch batch_of(std::vector<std::string> texts) {
   return {.first_row = 10, .texts = std::move(texts)};
 }
 
-// "65 TEXT": the exit status and what it says.
+// Returns "65 TEXT": the exit status and the message.
 std::string failure(const std::string& body, std::vector<std::string> texts) {
   EmbedBatch batch = batch_of(std::move(texts));
   try {
@@ -22,7 +22,7 @@ std::string failure(const std::string& body, std::vector<std::string> texts) {
   }
 }
 
-TEST(EmbedWork, RequestsSayOnlyWhatIsNotTheDefault) {
+TEST(EmbedWork, OmitsDefaultsInRequests) {
   EmbedWorkOptions options;
   options.model = "m";
   EXPECT_EQ(embed_request(options, {"a", "b"}),
@@ -41,14 +41,14 @@ TEST(EmbedWork, RequestsSayOnlyWhatIsNotTheDefault) {
             "\"input\":[\"\xef\xbf\xbd\"],\"truncate\":false}");
 }
 
-TEST(EmbedWork, AnswersAreTheFloatsThatWereSent) {
+TEST(EmbedWork, DecodesTheFloatsOfAResponse) {
   EmbedBatch batch = batch_of({"a"});
   read_embed_answer(R"({"data":[{"embedding":"AAAAPwAAgL+Vv9Yz","index":0}]})", "in.txt", batch);
   ASSERT_EQ(batch.vectors.size(), 1u);
   EXPECT_EQ(batch.vectors[0], (std::vector<float>{0.5f, -1.0f, 1e-7f}));
 }
 
-TEST(EmbedWork, AFailureNamesItsRowAndWhoseFaultItIs) {
+TEST(EmbedWork, ReportsRowAndExitStatusOfAFailure) {
   EXPECT_EQ(failure(R"({"data":[{"embedding":""},{"index":1,"error":"too long","status":400}]})",
                     {"a", "b"}),
             "65 in.txt: row 11: too long");

@@ -1,4 +1,5 @@
-// billow fingerprint: names what the vectors of a job depend on, to know stored ones again.
+// billow fingerprint: prints a digest of everything that the vectors of a job depend on, to
+// identify stored vectors.
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <string>
@@ -25,8 +26,7 @@ struct Options {
 void run(Options options) {
   if (options.model.empty()) throw Error(ErrorCode::kInvalidInput, "--model is required");
   if (options.operation != "embed") {
-    throw Error(ErrorCode::kUnsupported,
-                "--op is embed, not '" + options.operation + "'; no other is known yet");
+    throw Error(ErrorCode::kUnsupported, "--op must be embed, not '" + options.operation + "'");
   }
   VectorRecipe& recipe = options.recipe;
   check_truncation(recipe.truncation);
@@ -44,23 +44,26 @@ void run(Options options) {
 
 void add_fingerprint(CLI::App& app) {
   const auto options = std::make_shared<Options>();
-  CLI::App& command =
-      add_client_command(app,
-                         {.name = "fingerprint",
-                          .description = "Print a digest of all that a job's vectors depend on",
-                          .arguments = "",
-                          .min = 0,
-                          .max = 0},
-                         [options](const std::vector<std::string>&) { run(*options); });
+  CLI::App& command = add_client_command(
+      app,
+      {.name = "fingerprint",
+       .description = "Print a digest of everything that a job's vectors depend on",
+       .arguments = "",
+       .min = 0,
+       .max = 0},
+      [options](const std::vector<std::string>&) { run(*options); });
   command.add_option("-m,--model", options->model, "The model");
   command.add_option("--op", options->operation, "The operation: embed");
   VectorRecipe& recipe = options->recipe;
-  command.add_option("--prefix", recipe.prefix, "As of billow embed, like those that follow");
-  command.add_option("--dimensions", recipe.dimensions, "");
-  command.add_option("--pooling", recipe.pooling, "");
-  command.add_flag("--no-normalize", options->no_normalise, "");
-  command.add_option("--truncate", recipe.truncation, "");
-  command.add_flag("--json", options->json, "Also print what it is made of");
+  command.add_option("--prefix", recipe.prefix, "Text to put before every text");
+  command.add_option("--dimensions", recipe.dimensions, "Keep only this many of the first values");
+  command.add_option("--pooling", recipe.pooling,
+                     "mean, cls, last or max; default: the model's pooling");
+  command.add_flag("--no-normalize", options->no_normalise, "Do not normalize the vectors");
+  command.add_option("--truncate", recipe.truncation,
+                     "Where to cut a text that is too long: right (default) or left; none: fail");
+  command.add_flag("--json", options->json,
+                   "Print a JSON object with the digest and everything that it is made from");
 }
 
 }  // namespace billow::cli

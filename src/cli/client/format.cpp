@@ -17,7 +17,7 @@ struct Unit {
   const char* name;
 };
 
-// The number that the `n` characters at `at` say, all of them digits.
+// Parses the `n` digits at `at`. Returns nullopt for other characters.
 std::optional<int> digits(std::string_view text, size_t at, size_t n) {
   if (at + n > text.size()) return std::nullopt;
   int value = 0;
@@ -28,7 +28,7 @@ std::optional<int> digits(std::string_view text, size_t at, size_t n) {
   return value;
 }
 
-// "Z" or "+01:00" as minutes.
+// Parses "Z" or "+01:00" as minutes.
 std::optional<int> zone_minutes(std::string_view text) {
   if (text == "Z" || text == "z") return 0;
   if (text.size() != 6 || text[3] != ':' || (text[0] != '+' && text[0] != '-')) return std::nullopt;
@@ -57,7 +57,7 @@ std::string duration_words(std::chrono::milliseconds duration) {
   return fmt::format("{} years", days / 365);
 }
 
-// `value` / 10^n_digits without needless zeros.
+// Returns `value` / 10^n_digits without trailing zeros.
 std::string decimal(uint64_t value, int n_digits) {
   uint64_t scale = 1;
   for (int i = 0; i < n_digits; ++i) scale *= 10;
@@ -140,7 +140,7 @@ std::optional<WallTime> parse_time(std::string_view text) {
 }
 
 std::string relative_time(std::optional<WallTime> time, WallTime now) {
-  // Year 1 is how Go says that there is no time.
+  // Go writes the year 1 if there is no time.
   constexpr WallTime kNoTime{std::chrono::sys_days{std::chrono::year(1) / 1 / 1}};
   if (!time || *time == kNoTime) return "Never";
   const auto ago = std::chrono::duration_cast<std::chrono::milliseconds>(now - *time);

@@ -1,4 +1,4 @@
-// Numbers, sizes, times and tables as people read them. Pure functions; any thread.
+// Formats numbers, sizes, times and tables for people. Pure and thread-safe.
 #pragma once
 
 #include <chrono>
@@ -11,33 +11,36 @@
 
 namespace billow::cli {
 
-// "512 B", "1.3 GB", "12 GB": powers of 1000, one decimal below 10 unless it is whole.
+// Formats a size: "512 B", "1.3 GB", "12 GB". Units are powers of 1000. Numbers below 10 have one
+// decimal, unless they are whole.
 std::string human_bytes(uint64_t n_bytes);
-// "7B", "1.2B", "137M", "133.70M", "12K", "999": a count of weights.
+// Formats a count of weights: "7B", "1.2B", "137M", "133.70M", "12K", "999".
 std::string human_number(uint64_t n);
 
-// The time of a JSON reply. Milliseconds reach beyond the year 2262, where nanoseconds end; a model
-// that is kept for ever is said to expire 292 years from now.
+// A time in a JSON response. Nanoseconds overflow in the year 2262, milliseconds do not. The server
+// reports that a model that is kept forever expires in 292 years.
 using WallTime = std::chrono::sys_time<std::chrono::milliseconds>;
-// Reads RFC 3339; nullopt for anything else.
+// Parses RFC 3339. Returns nullopt for other texts.
 std::optional<WallTime> parse_time(std::string_view text);
-// "2 days ago", "4 minutes from now", "Forever" for more than 20 years ahead, "Never" for no time.
+// Returns "2 days ago" or "4 minutes from now"; "Forever" for more than 20 years ahead; "Never" for
+// no time.
 std::string relative_time(std::optional<WallTime> time, WallTime now);
 
-// As Go prints a duration: "1m30.5s", "51ms", "1.5µs", "0s".
+// Formats a duration like Go: "1m30.5s", "51ms", "1.5µs", "0s".
 std::string go_duration(std::chrono::nanoseconds duration);
 
-// Columns that a character takes on a terminal: 2 for wide ones, 0 for marks above others.
+// Returns the columns that a character takes on a terminal: 2 for a wide character, 0 for a
+// combining mark.
 size_t column_width(char32_t c) noexcept;
-// The same for a text.
+// Returns the columns that a text takes.
 size_t display_width(std::string_view text);
 
 using Row = std::vector<std::string>;
-// Columns as wide as their widest cell and 4 blanks more, behind the last one too; behind the last
-// title is one blank. An empty `titles` leaves that line out.
+// Formats a table. Each column is as wide as its widest cell plus 4 blanks, also the last column.
+// The last title has one blank after it. Without `titles` there is no title line.
 std::string table_text(const Row& titles, const std::vector<Row>& rows);
 
-// Standard base64 with padding.
+// Encodes as standard base64 with padding.
 std::string base64(std::string_view bytes);
 
 }  // namespace billow::cli

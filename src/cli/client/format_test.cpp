@@ -49,7 +49,7 @@ TEST(ParseTime, ReadsZonesAndFractions) {
   EXPECT_TRUE(parse_time("2318-11-22T00:00:00Z"));
 }
 
-TEST(ParseTime, RefusesWhatIsNoTime) {
+TEST(ParseTime, RejectsOtherTexts) {
   for (const char* text :
        {"", "yesterday", "2026-01-02", "2026-01-02T03:04:05", "2026-13-02T03:04:05Z",
         "2026-02-30T03:04:05Z", "2026-01-02T03:04:05+0100", "2026-01-02T03:04:05.Zx"}) {
@@ -62,7 +62,7 @@ struct Word {
   const char* text;
 };
 
-TEST(RelativeTime, ChangesItsWordsAtEachBoundary) {
+TEST(RelativeTime, ChangesUnitsAtEachBoundary) {
   const WallTime now{std::chrono::sys_days{std::chrono::year(2026) / 6 / 1}};
   constexpr auto kDay = hours(24);
   for (const Word& word : std::vector<Word>{{seconds(1), "1 second"},
@@ -90,7 +90,7 @@ TEST(RelativeTime, ChangesItsWordsAtEachBoundary) {
   EXPECT_EQ(relative_time(now + milliseconds(1), now), "Less than a second from now");
 }
 
-TEST(RelativeTime, KnowsNeverAndForever) {
+TEST(RelativeTime, HandlesNeverAndForever) {
   const WallTime now{std::chrono::sys_days{std::chrono::year(2026) / 6 / 1}};
   constexpr auto kYear = hours(24 * 365);
   EXPECT_EQ(relative_time(std::nullopt, now), "Never");
@@ -100,7 +100,7 @@ TEST(RelativeTime, KnowsNeverAndForever) {
   EXPECT_EQ(relative_time(parse_time("2318-03-04T00:00:00Z"), now), "Forever");
 }
 
-TEST(GoDuration, PrintsTheUnitsThatAreNeeded) {
+TEST(GoDuration, PrintsOnlyNeededUnits) {
   EXPECT_EQ(go_duration(nanoseconds(0)), "0s");
   EXPECT_EQ(go_duration(nanoseconds(999)), "999ns");
   EXPECT_EQ(go_duration(nanoseconds(1'500)), "1.5\u00b5s");
@@ -121,7 +121,7 @@ TEST(DisplayWidth, CountsColumnsNotBytes) {
   EXPECT_EQ(display_width("\u6f22\u5b57"), 4u);
 }
 
-TEST(Table, PadsEveryColumnAndTheLastOneToo) {
+TEST(Table, PadsEveryColumnIncludingTheLast) {
   EXPECT_EQ(table_text({"NAME", "ID"}, {{"llama3.2:1b", "baf6a787fdff"}, {"m", "-"}}),
             "NAME           ID           \n"
             "llama3.2:1b    baf6a787fdff    \n"

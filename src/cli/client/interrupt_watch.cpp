@@ -34,7 +34,7 @@ InterruptWatch::InterruptWatch(std::function<void()> on_interrupt)
   ended_ = ::eventfd(0, EFD_CLOEXEC);
   signals_ = ::signalfd(-1, &interrupt, SFD_CLOEXEC | SFD_NONBLOCK);
   if (ended_ < 0 || signals_ < 0) throw system_error("cannot watch for", "Ctrl-C", errno);
-  // The signals that a thread does not take wait until the descriptor is read.
+  // A blocked signal stays pending until the descriptor is read.
   ::pthread_sigmask(SIG_BLOCK, &interrupt, &before_);
   thread_ = std::thread([this] { watch(); });
 }
@@ -43,7 +43,7 @@ InterruptWatch::~InterruptWatch() {
   if (thread_.joinable()) {
     const uint64_t one = 1;
     if (::write(ended_, &one, sizeof one) == sizeof one) thread_.join();
-    // One that came too late to be of use is not to end the program instead.
+    // Discards a late signal, so that it does not end the program.
     signalfd_siginfo info;
     while (::read(signals_, &info, sizeof info) > 0) continue;
     ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
@@ -54,7 +54,7 @@ InterruptWatch::~InterruptWatch() {
 
 void InterruptWatch::use_keys(KeySource* keys) noexcept { key_source = keys; }
 
-// A second one ends the program.
+// Calls on_interrupt_ the first time. Ends the program the second time.
 void InterruptWatch::interrupt() {
   if (interrupted_.exchange(true)) {
     TerminalModes::restore();

@@ -1,5 +1,6 @@
-// Ctrl-C while a request runs: calls a function instead of ending the program; a second one ends
-// it. For the main thread, one at a time; the function is called on a thread of the watch.
+// Handles Ctrl-C while a request runs. The first Ctrl-C calls a function, the second one ends the
+// program. Use it from the main thread, one watch at a time. The function runs on a thread of the
+// watch.
 #pragma once
 
 #include <atomic>
@@ -9,19 +10,20 @@
 
 namespace billow::cli {
 
-// A terminal that makes no signals of keys: where Ctrl-C comes from then.
+// Reads keys from a terminal that does not turn keys into signals.
 class KeySource {
  public:
   virtual ~KeySource() = default;
-  // Readable when keys came; -1 when none will come.
+  // Returns a file descriptor that is readable when there are keys; -1 if there will be no more
+  // keys.
   virtual int descriptor() const noexcept = 0;
-  // Takes the keys that came; whether Ctrl-C was among them. Called by the thread of a watch.
+  // Takes the available keys. Returns whether Ctrl-C was among them. Runs on the thread of a watch.
   virtual bool take_interrupt() = 0;
 };
 
 class InterruptWatch {
  public:
-  // Where the program was started to ignore Ctrl-C, nothing is watched.
+  // Does nothing if SIGINT was ignored at startup.
   explicit InterruptWatch(std::function<void()> on_interrupt);
   ~InterruptWatch();
   InterruptWatch(const InterruptWatch&) = delete;
@@ -29,7 +31,7 @@ class InterruptWatch {
 
   bool interrupted() const noexcept { return interrupted_; }
 
-  // The keys that every watch from now on watches, too; nullptr: none. Not while a watch lives.
+  // Makes later watches read these keys, too; nullptr: none. REQUIRES: no watch exists.
   static void use_keys(KeySource* keys) noexcept;
 
  private:

@@ -14,7 +14,7 @@ constexpr char kEscape = '\033';
 constexpr char kInterruptByte = 3;
 constexpr std::string_view kPasteBegins = "\033[200~";
 constexpr std::string_view kPasteEnds = "\033[201~";
-constexpr size_t kMaxSequence = 32;  // bytes; a longer one is no key
+constexpr size_t kMaxSequence = 32;  // bytes; a longer sequence is not a key
 
 struct ControlKey {
   char32_t code;
@@ -36,7 +36,7 @@ constexpr ControlKey kAltKeys[] = {
 };
 
 struct SequenceKey {
-  std::string_view sequence;  // behind the escape
+  std::string_view sequence;  // after the escape
   Key key;
 };
 constexpr SequenceKey kSequences[] = {
@@ -58,14 +58,14 @@ std::optional<Key> key_of(std::span<const ControlKey> keys, char32_t code) {
   return found == keys.end() ? std::nullopt : std::optional(found->key);
 }
 
-// The first character; nullopt where its last bytes are still to come.
+// Returns the first character; nullopt if its last bytes are missing.
 std::optional<utf8::CodePoint> first_character(std::string_view bytes) {
   if (utf8::whole_length(bytes.substr(0, 4)) == 0) return std::nullopt;
   return utf8::decode(bytes);
 }
 
-// Bytes of the sequence that begins with "ESC [" or "ESC O"; 0 where more must come first. A byte
-// that cannot be part of it ends it and is not counted.
+// Returns the bytes of the sequence that begins with "ESC [" or "ESC O"; 0 if more bytes are
+// needed. A byte that cannot be part of the sequence ends it and is not counted.
 size_t sequence_length(std::string_view bytes) {
   if (bytes[1] == 'O') return bytes.size() < 3 ? 0 : 3;
   // The console of Linux sends ESC [ [ A for F1.
@@ -117,7 +117,7 @@ size_t KeyDecoder::take_pasted(std::string_view bytes, std::u32string& text) {
       after_return_ = false;
       return at + kPasteEnds.size();
     }
-    if (kPasteEnds.starts_with(left)) break;  // perhaps its end
+    if (kPasteEnds.starts_with(left)) break;  // perhaps the end of the paste
     const auto c = first_character(left);
     if (!c) break;
     at += c->n_bytes;

@@ -13,7 +13,7 @@ KeyEvent key(Key k) { return {.key = k}; }
 KeyEvent typed(char32_t c) { return {.key = Key::kText, .text = std::u32string(1, c)}; }
 KeyEvent pasted(std::u32string text) { return {.key = Key::kPasted, .text = std::move(text)}; }
 
-// Pieces of one paste are one piece: where they are cut depends on how the bytes come.
+// Joins the pieces of a paste, because their cuts depend on how the bytes arrive.
 std::vector<KeyEvent> joined(std::vector<KeyEvent> events) {
   std::vector<KeyEvent> out;
   for (KeyEvent& event : events) {
@@ -31,39 +31,39 @@ std::vector<KeyEvent> keys_of(std::string_view bytes) {
   return joined(decoder.take(bytes, false));
 }
 
-TEST(KeyDecoder, KnowsCharactersAndControlKeys) {
+TEST(KeyDecoder, DecodesCharactersAndControlKeys) {
   EXPECT_EQ(keys_of("aü€\r\x03\x04\x7f\t"),
             (std::vector<KeyEvent>{typed('a'), typed(U'ü'), typed(U'€'), key(Key::kEnter),
                                    key(Key::kInterrupt), key(Key::kEndOrDelete),
                                    key(Key::kBackspace), typed('\t')}));
 }
 
-TEST(KeyDecoder, KnowsSequences) {
+TEST(KeyDecoder, DecodesSequences) {
   EXPECT_EQ(keys_of("\033[A\033OB\033[1;5C\033[3~\033b\033\r\033\033[D"),
             (std::vector<KeyEvent>{key(Key::kUp), key(Key::kDown), key(Key::kWordRight),
                                    key(Key::kDelete), key(Key::kWordLeft), key(Key::kNewline),
                                    key(Key::kLeft)}));
 }
 
-TEST(KeyDecoder, LeavesOutSequencesThatItDoesNotKnow) {
+TEST(KeyDecoder, IgnoresUnknownSequences) {
   EXPECT_EQ(keys_of("a\033[15;2~b\033[[Ac\033OPd\033ze\033[201~f\033[1\rg"),
             (std::vector<KeyEvent>{typed('a'), typed('b'), typed('c'), typed('d'), typed('e'),
                                    typed('f'), key(Key::kEnter), typed('g')}));
   EXPECT_EQ(keys_of("\033[" + std::string(100, '1')).back(), typed('1'));
 }
 
-TEST(KeyDecoder, ReplacesBytesThatAreNoText) {
+TEST(KeyDecoder, ReplacesInvalidBytes) {
   EXPECT_EQ(keys_of("\xff\xc3x"),
             (std::vector<KeyEvent>{typed(0xFFFD), typed(0xFFFD), typed('x')}));
 }
 
-TEST(KeyDecoder, NothingIsAKeyWithinAPaste) {
+TEST(KeyDecoder, DecodesNoKeysInAPaste) {
   EXPECT_EQ(
       keys_of("\033[200~a\r\nb\rc\n\t\x03\x04\033[A\033[200~\"\"\"\r\r\033[201~x"),
       (std::vector<KeyEvent>{pasted(U"a\nb\nc\n\t\x03\x04\033[A\033[200~\"\"\"\n\n"), typed('x')}));
 }
 
-TEST(KeyDecoder, CtrlCAloneAfterAPauseEndsAPasteWithoutEnd) {
+TEST(KeyDecoder, EndsAnUnfinishedPasteOnCtrlCAfterAPause) {
   KeyDecoder decoder;
   decoder.take("\033[200~text\033[20", false);
   EXPECT_EQ(decoder.take("\x03", false), std::vector<KeyEvent>{pasted(U"\033[20\x03")});
@@ -72,7 +72,7 @@ TEST(KeyDecoder, CtrlCAloneAfterAPauseEndsAPasteWithoutEnd) {
   EXPECT_EQ(decoder.take("x", false), std::vector<KeyEvent>{typed('x')});
 }
 
-TEST(KeyDecoder, AnInterruptedPasteIsDroppedToItsEnd) {
+TEST(KeyDecoder, DropsTheRestOfAnInterruptedPaste) {
   KeyDecoder decoder;
   decoder.take("\033[200~one", false);
   decoder.interrupt();
@@ -85,7 +85,7 @@ TEST(KeyDecoder, AnInterruptedPasteIsDroppedToItsEnd) {
   EXPECT_EQ(decoder.take("z", true), std::vector<KeyEvent>{typed('z')});
 }
 
-TEST(KeyDecoder, TheSameKeysComeOutWhereverTheBytesAreCut) {
+TEST(KeyDecoder, DecodesTheSameKeysForAnySplitOfTheBytes) {
   const std::vector<std::string> parts = {
       "a",      "ü",         "€",        "\U0001F600", "\r",          "\x03",      "\033[A",
       "\033OH", "\033[3;5~", "\033f",    "\033\033",   "\033[200~",   "\033[201~", "\033[20",

@@ -45,7 +45,7 @@ void LineHistory::add(const std::string& entry) {
   std::error_code failed;
   std::filesystem::create_directories(std::filesystem::path(path_).parent_path(), failed);
   const std::string fresh = path_ + ".new";
-  const mode_t before = ::umask(0077);  // what people type is theirs
+  const mode_t before = ::umask(0077);  // only the user may read the file
   std::ofstream file(fresh, std::ios::trunc);
   ::umask(before);
   for (const std::string& kept : entries_) file << replaced(kept, "\n", kLineBreak) << '\n';

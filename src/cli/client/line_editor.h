@@ -1,5 +1,5 @@
-// Where a session's texts come from: a terminal with editing and history, or any stream. For the
-// main thread.
+// The input of a session: a terminal with editing and history, or any stream. Use it from the main
+// thread.
 #pragma once
 
 #include <istream>
@@ -14,8 +14,8 @@ namespace billow::cli {
 struct TypedLine {
   enum class Kind { kLine, kInterrupt, kEnd };
   Kind kind = Kind::kLine;
-  // Without its end; of several lines where the user pasted them or broke them with Alt-Enter. Of
-  // kInterrupt, what had been typed.
+  // The text without its line end. It has several lines if the user pasted them or pressed
+  // Alt-Enter. For kInterrupt, the text so far.
   std::string text{};
   TypedEnds typed{};
 };
@@ -23,15 +23,16 @@ struct TypedLine {
 class LineEditor {
  public:
   virtual ~LineEditor() = default;
-  // Shows the prompt, or that of a line that continues the one before, and reads. On a terminal,
-  // what the user enters stays in view, and the cursor is at the start of the row below.
+  // Shows the prompt and reads a text. `continues`: the text continues the previous line, so the
+  // prompt differs. On a terminal, the entered text stays visible, and the cursor goes to the start
+  // of the next row.
   virtual TypedLine read(bool continues) = 0;
-  // Keeps what the user may want to recall: one entry for one message or command.
+  // Adds an entry that the user can recall: one message or command.
   virtual void add_to_history(const std::string& /*entry*/) {}
   virtual void keep_history(bool /*keep*/) {}
 };
 
-// Reads lines as they come and shows no prompt.
+// Reads lines from a stream. Shows no prompt.
 class PlainLineEditor : public LineEditor {
  public:
   explicit PlainLineEditor(std::istream& in) : in_(in) {}
@@ -41,18 +42,23 @@ class PlainLineEditor : public LineEditor {
   std::istream& in_;
 };
 
-// For standard input and output on one terminal, which has modes for editing until the editor is
-// gone. The history is kept in the file `history_path`; an empty path keeps none.
+// Returns an editor for standard input and output on one terminal. The terminal is in editing mode
+// until the editor is destroyed. The history is stored in the file `history_path`; empty: not
+// stored.
 std::unique_ptr<LineEditor> terminal_line_editor(const std::string& history_path);
 
-// The last entries that were added, in a file that has a line for each. A line break within an
-// entry is U+2028 there, so that Ollama, which uses the same file, sees one line too.
+// Returns the editor of a session: a terminal_line_editor() with the user's history, which
+// OLLAMA_NOHISTORY turns off, or a PlainLineEditor if TERM is "dumb" or not set.
+std::unique_ptr<LineEditor> session_line_editor();
+
+// The last entries, stored in a file with one line per entry. The file has U+2028 for a line break
+// in an entry, so that Ollama, which uses the same file, sees one line, too.
 class LineHistory {
  public:
   explicit LineHistory(std::string path);                                        // reads the file
   const std::vector<std::string>& entries() const noexcept { return entries_; }  // oldest first
-  // Adds an entry, unless it is empty or the same as the last one, and writes the file. An entry
-  // that cannot be written is lost with the program.
+  // Adds an entry and writes the file. Ignores an entry that is empty or equal to the last one. If
+  // the file cannot be written, the entry is lost when the program ends.
   void add(const std::string& entry);
 
   static constexpr size_t kMaxEntries = 100;

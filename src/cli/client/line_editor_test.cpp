@@ -23,7 +23,7 @@ TEST(PlainLineEditor, ReadsLinesToTheEnd) {
   EXPECT_EQ(editor.read(false).kind, TypedLine::Kind::kEnd);
 }
 
-TEST(LineHistory, KeepsTheLastLinesInItsFile) {
+TEST(LineHistory, StoresTheLastEntriesInItsFile) {
   const std::string folder = testing::TempDir() + "line_history_test-" + std::to_string(::getpid());
   std::filesystem::remove_all(folder);
   const std::string path = folder + "/below/history";
@@ -42,7 +42,7 @@ TEST(LineHistory, KeepsTheLastLinesInItsFile) {
   std::filesystem::remove_all(folder);
 }
 
-TEST(LineHistory, KeepsAnEntryOfSeveralLinesOnOneLineOfItsFile) {
+TEST(LineHistory, StoresAnEntryOfSeveralLinesOnOneLine) {
   const std::string folder = testing::TempDir() + "line_breaks_test-" + std::to_string(::getpid());
   std::filesystem::remove_all(folder);
   LineHistory(folder + "/history").add("one\n\n two\\n\t\"\"\"");
@@ -54,7 +54,7 @@ TEST(LineHistory, KeepsAnEntryOfSeveralLinesOnOneLineOfItsFile) {
   std::filesystem::remove_all(folder);
 }
 
-TEST(LineHistory, NeedsNoFile) {
+TEST(LineHistory, WorksWithoutAFile) {
   LineHistory history("");
   history.add("one");
   EXPECT_EQ(history.entries().size(), 1u);

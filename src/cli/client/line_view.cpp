@@ -11,7 +11,7 @@
 namespace billow::cli {
 namespace {
 
-constexpr std::string_view kContinuation = "... ";  // before each line but the first
+constexpr std::string_view kContinuation = "... ";  // before each line except the first
 constexpr std::string_view kEraseBelow = "\033[J";
 constexpr std::string_view kGrey = "\033[38;5;245m";
 constexpr std::string_view kPlain = "\033[0m";
@@ -31,7 +31,7 @@ void LineView::forget() {
 LineView::Glyphs LineView::glyphs_of(const ShownText& shown, size_t n_columns, bool is_last) {
   Glyphs out;
   std::vector<Glyph>& list = out.list;
-  size_t line = 0;  // the glyph that the line begins with
+  size_t line = 0;  // first glyph of the line
   const auto add_ascii = [&list](std::string_view text) {
     for (const char c : text) list.push_back({.bytes = std::string(1, c)});
   };
@@ -50,7 +50,7 @@ LineView::Glyphs LineView::glyphs_of(const ShownText& shown, size_t n_columns, b
       list.push_back({.bytes = "^"});
       list.push_back({.bytes = std::string(1, static_cast<char>(c ^ 0x40))});
     } else if (c >= 0x80 && c < 0xA0) {
-      list.push_back({.bytes = "?"});  // some terminals obey these
+      list.push_back({.bytes = "?"});  // some terminals execute these characters
     } else if (const size_t width = column_width(c); width == 0 && !list.empty()) {
       utf8::append(list.back().bytes, c);
     } else {
@@ -85,8 +85,8 @@ std::vector<LineView::Place> LineView::places_of(const std::vector<Glyph>& glyph
   return places;
 }
 
-// Goes from the cursor to the first glyph that differs, or to the last one, and writes all from
-// there. The terminal's cursor is behind the last glyph then.
+// Moves the cursor to the first changed glyph, or to the last glyph, and writes all glyphs from
+// there. Then the terminal's cursor is after the last glyph.
 std::string LineView::paint(std::vector<Glyph> glyphs, ScreenSize size) {
   size_t n_same = 0;
   std::string out = "\r";
@@ -97,8 +97,9 @@ std::string LineView::paint(std::vector<Glyph> glyphs, ScreenSize size) {
       const auto differs = std::ranges::mismatch(painted_, glyphs);
       n_same = static_cast<size_t>(differs.in1 - painted_.begin());
       n_same = std::min({n_same, painted_.size() - 1, glyphs.size() - 1});
-      // Not from the start of a row: the terminal itself must wrap into it, to know that it goes on
-      // the row above. And a narrow character may stand where a wide one did not fit.
+      // Does not begin at the start of a row: only if the terminal wraps by itself, it knows that
+      // the row continues the row above. Also, a narrow character can be at a place where a wide
+      // one did not fit.
       const auto can_begin = [&](size_t i) {
         return i == 0 || (places[i].column > 0 && places[i] == places_now[i]);
       };
@@ -124,7 +125,7 @@ std::string LineView::draw(const ShownText& shown, ScreenSize size) {
   std::vector<Place> places = places_of(glyphs.list, size.n_columns);
   const size_t cursor_row = places[glyphs.cursor].row;
   const size_t n_rows = places.back().row + 1;
-  // Moves the window only as far as the cursor or the end of the text wants it.
+  // Moves the window only as far as the cursor or the end of the text requires.
   top_ = std::min({top_, cursor_row, n_rows - std::min(n_rows, size.n_rows)});
   top_ = std::max(top_, cursor_row + 1 - std::min(cursor_row + 1, size.n_rows));
   const auto row_begins = [&places](size_t row) {

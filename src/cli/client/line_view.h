@@ -1,7 +1,6 @@
-// Shows an edited text on a terminal: pure, it gives the bytes to write. It repaints only what
-// changed. Where the terminal was resized, it expects that the terminal has wrapped the rows of
-// the text again, as most do. Text that is higher than the terminal is shown around the cursor.
-// One thread.
+// Shows an edited text on a terminal. Pure: returns the bytes to write. Repaints only changes.
+// Expects that the terminal wraps the rows of the text again after a resize, as most terminals do.
+// If the text is higher than the terminal, shows the rows around the cursor. Not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -18,26 +17,26 @@ struct ScreenSize {
 };
 
 struct ShownText {
-  std::string_view prompt;         // of the first line; ASCII
-  std::u32string text{};           // its lines end in \n
-  size_t cursor = 0;               // the character that it stands on; text.size(): behind all
-  std::string_view placeholder{};  // shown in grey where `text` is empty; ASCII
+  std::string_view prompt;         // for the first line; ASCII
+  std::u32string text{};           // lines end in \n
+  size_t cursor = 0;               // index of the character at the cursor; text.size(): at the end
+  std::string_view placeholder{};  // shown in grey if `text` is empty; ASCII
 };
 
 class LineView {
  public:
-  // Shows `shown` at the place of what was shown before; at first, from the row of the cursor on.
+  // Replaces the text on the screen by `shown`. The first call draws from the cursor's row on.
   std::string draw(const ShownText& shown, ScreenSize size);
-  // Shows all of it a last time and leaves the cursor at the start of the row below.
+  // Shows the whole text a last time and moves the cursor to the start of the next row.
   std::string finish(const ShownText& shown, ScreenSize size);
-  // Leaves what is in view as it is, and the cursor at the start of the row below.
+  // Keeps the visible rows and moves the cursor to the start of the next row.
   std::string leave(ScreenSize size);
-  // What was shown is gone, or is to stay: the next draw() begins at the row of the cursor.
+  // Forgets the text on the screen. The next draw() begins at the cursor's row.
   void forget();
 
  private:
-  // What takes place on the screen: a character and its marks. A line ends with a blank, on which
-  // the cursor can stand.
+  // A character with its combining marks. Each line ends with a blank, so that the cursor can be
+  // there.
   struct Glyph {
     std::string bytes;
     size_t width = 1;
@@ -59,9 +58,9 @@ class LineView {
   std::string paint(std::vector<Glyph> glyphs, ScreenSize size);
 
   std::vector<Glyph> painted_;
-  size_t painted_cursor_ = 0;  // the glyph that the terminal's cursor stands on
-  size_t top_ = 0;             // the row of the whole text that is painted first
-  ScreenSize size_;            // when it was painted
+  size_t painted_cursor_ = 0;  // index of the glyph at the terminal's cursor
+  size_t top_ = 0;             // the first painted row of the text
+  ScreenSize size_;            // size of the terminal at the last paint
 };
 
 }  // namespace billow::cli

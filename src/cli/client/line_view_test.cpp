@@ -14,7 +14,8 @@
 namespace billow::cli {
 namespace {
 
-// A terminal that knows what a LineView writes, and wraps its rows again when its width changes.
+// A terminal that understands the output of a LineView. It wraps its rows again if its width
+// changes.
 class Screen {
  public:
   explicit Screen(ScreenSize size) : size_(size) { lines_.emplace_back(); }
@@ -24,7 +25,7 @@ class Screen {
       if (bytes.starts_with("\033[")) {
         const size_t end = bytes.find_first_of("ABCDJHm", 2);
         const std::string number(bytes.substr(2, end - 2));
-        obey(bytes[end], number.empty() ? 1 : std::stoul(number));
+        execute(bytes[end], number.empty() ? 1 : std::stoul(number));
         bytes.remove_prefix(end + 1);
         continue;
       }
@@ -44,7 +45,7 @@ class Screen {
     }
   }
 
-  // The cursor stays on its cell.
+  // Changes the size. The cursor stays on its cell.
   void resize(ScreenSize size) {
     const auto [line, cell] = position();
     size_ = size;
@@ -58,7 +59,7 @@ class Screen {
     for (size_t i = parts[part].begin; i < cell; ++i) column_ += lines_[line][i].width;
   }
 
-  // Rows without blanks at their ends, and without empty ones at the end of all.
+  // Returns the visible rows, without blanks at their ends and without empty rows at the end.
   std::vector<std::string> visible() const {
     std::vector<std::string> out = all();
     out.erase(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(std::min(top_, out.size())));
@@ -77,7 +78,7 @@ class Screen {
     while (!out.empty() && out.back().empty()) out.pop_back();
     return out;
   }
-  // What stands below and behind the cursor, on its cell too.
+  // Returns the text of the cell at the cursor.
   std::string at_cursor() const {
     const auto [line, cell] = position();
     return cell < lines_[line].size() ? lines_[line][cell].text : "";
@@ -89,13 +90,13 @@ class Screen {
     std::string text;
     size_t width = 1;
   };
-  using Line = std::vector<Cell>;  // to a line break; as many rows as it needs
+  using Line = std::vector<Cell>;  // up to a line break; can take several rows
   struct Row {
     size_t begin;
     size_t end;
   };
 
-  // Scrolls where the row is below the bottom.
+  // Moves to a row. Scrolls if the row is below the bottom.
   void go_to(size_t row) {
     row_ = row;
     top_ = std::max(top_, row_ + 1 - std::min(row_ + 1, size_.n_rows));
@@ -121,7 +122,7 @@ class Screen {
     }
     return out;
   }
-  // The line and the cell in it that the cursor stands on.
+  // Returns the line and the cell of the cursor.
   std::pair<size_t, size_t> position() const {
     const auto [line, row] = rows()[row_];
     size_t column = 0;
@@ -134,10 +135,9 @@ class Screen {
     return lines_[line][cell - 1];
   }
   void put(std::string text, size_t width) {
-    if (column_ > 0 &&
-        column_ + width > size_.n_columns) {  // a wrap: the row below goes on with it
+    if (column_ > 0 && column_ + width > size_.n_columns) {  // wraps into the next row
       const auto [line, row] = rows()[row_];
-      EXPECT_EQ(row.end, lines_[line].size()) << "wraps into a row that is there";
+      EXPECT_EQ(row.end, lines_[line].size()) << "wraps into an existing row";
       lines_[line].push_back({std::move(text), width});
       go_to(row_ + 1);
       column_ = width;
@@ -150,7 +150,7 @@ class Screen {
     cells[cell] = {std::move(text), width};
     column_ += width;
   }
-  void obey(char command, size_t count) {
+  void execute(char command, size_t count) {
     switch (command) {
       case 'A':
         row_ = std::max(top_, row_ - std::min(row_, count));
@@ -174,8 +174,8 @@ class Screen {
 
   ScreenSize size_;
   std::vector<Line> lines_;
-  size_t top_ = 0;  // the first row in view
-  size_t row_ = 0;  // both from the first row that was ever written
+  size_t top_ = 0;  // the first visible row
+  size_t row_ = 0;  // like top_, counted from the first row that was ever written
   size_t column_ = 0;
 };
 
@@ -185,7 +185,7 @@ std::string utf8_of(std::u32string_view text) {
   return bytes;
 }
 
-// What a terminal of this size shows of the text, all rows.
+// Returns all rows of the text on a terminal of this width.
 std::vector<std::string> wrapped(std::u32string_view text, size_t n_columns) {
   std::vector<std::string> rows = {">>> "};
   size_t column = 4;
@@ -224,7 +224,7 @@ TEST(LineView, ShowsThePromptAndAPlaceholder) {
   EXPECT_EQ(screen.row(), 1u);
 }
 
-TEST(LineView, LeavesOutAPlaceholderThatDoesNotFit) {
+TEST(LineView, HidesAPlaceholderThatDoesNotFit) {
   LineView view;
   EXPECT_EQ(view.draw({.prompt = ">>> ", .text = U"", .placeholder = "Say"}, {7, 5}).find("Say"),
             std::string::npos);
@@ -237,7 +237,7 @@ TEST(LineView, ShowsControlCharactersAndTabs) {
   EXPECT_EQ(screen.visible(), std::vector<std::string>{">>> a   b^C^[[A"});
 }
 
-TEST(LineView, LeavesWhatIsInView) {
+TEST(LineView, KeepsTheVisibleRowsOnLeave) {
   Screen screen({20, 3});
   LineView view;
   std::u32string text;
@@ -260,8 +260,8 @@ TEST(LineView, WritesOnlyWhatChanged) {
   EXPECT_NE(more.find('!'), std::string::npos);
 }
 
-// Random edits and resizes: the screen always holds what was above, and the text, wrapped.
-TEST(LineView, ShowsTheTextWhateverIsEditedAndResized) {
+// After each random edit or resize, the screen has the rows above the text, and the wrapped text.
+TEST(LineView, ShowsTheTextAfterEditsAndResizes) {
   constexpr std::u32string_view kLetters = U"abc xyzü€漢字\n";
   for (unsigned seed = 0; seed < 25; ++seed) {
     std::mt19937 random(seed);
@@ -308,7 +308,7 @@ TEST(LineView, ShowsTheTextWhateverIsEditedAndResized) {
   }
 }
 
-// A text that is higher than the screen: the rows around the cursor are in view.
+// If a text is higher than the screen, the rows around the cursor are visible.
 TEST(LineView, ShowsAWindowOfALongText) {
   for (unsigned seed = 0; seed < 8; ++seed) {
     std::mt19937 random(seed);
@@ -332,7 +332,7 @@ TEST(LineView, ShowsAWindowOfALongText) {
     }
     screen.write(view.finish({.prompt = ">>> ", .text = text}, size));
     screen.write("below");
-    // All of it, behind the rows that scrolled away before.
+    // The whole text follows the rows that have scrolled away.
     std::vector<std::string> whole = wrapped(text, size.n_columns);
     whole.push_back("below");
     const std::vector<std::string> all = screen.all();

@@ -1,4 +1,4 @@
-// billow list, ps, show, cp, rm and stop: the models of a running server.
+// billow list, ps, show, cp, rm and stop: manage the models of a running server.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -60,8 +60,8 @@ void remove(const Words& words) {
     try {
       unload(*client, model);
     } catch (const ApiError& error) {
-      // What is not there, the deletion says better. What no server of this kind runs is not
-      // loaded.
+      // Ignores other errors: the deletion reports a missing model better, and a model that this
+      // server cannot run is not loaded.
       if (error.status() >= 500) {
         std::fprintf(stderr, "Warning: unable to stop model '%s'\n", model.c_str());
       }
@@ -80,7 +80,7 @@ struct ShowOptions {
   bool verbose = false;
 };
 
-// The field that is asked for, or "" for the overview.
+// Returns the requested field, or "" for the overview.
 std::string shown_field(const ShowOptions& options) {
   const std::pair<bool, const char*> flags[] = {{options.license, "license"},
                                                 {options.modelfile, "modelfile"},
@@ -113,17 +113,18 @@ void show(const ShowOptions& options, const Words& words) {
 }  // namespace
 
 void add_list(CLI::App& app) {
-  add_client_command(
-      app,
-      {.name = "list", .description = "List the models of the server", .arguments = "[PREFIX]"},
-      list)
+  add_client_command(app,
+                     {.name = "list",
+                      .description = "List the models of the server",
+                      .arguments = "[PREFIX]",
+                      .max = 1},
+                     list)
       .alias("ls");
 }
 
 void add_ps(CLI::App& app) {
   add_client_command(
-      app,
-      {.name = "ps", .description = "List the models that are loaded", .arguments = "[PREFIX]"},
+      app, {.name = "ps", .description = "List loaded models", .arguments = "[PREFIX]", .max = 1},
       ps);
 }
 
@@ -145,30 +146,27 @@ void add_rm(CLI::App& app) {
 }
 
 void add_stop(CLI::App& app) {
-  add_client_command(app,
-                     {.name = "stop",
-                      .description = "Unload a model that is loaded",
-                      .arguments = "MODEL",
-                      .min = 1,
-                      .max = 1},
-                     stop);
+  add_client_command(
+      app,
+      {.name = "stop", .description = "Unload a model", .arguments = "MODEL", .min = 1, .max = 1},
+      stop);
 }
 
 void add_show(CLI::App& app) {
   const auto options = std::make_shared<ShowOptions>();
   CLI::App& command = add_client_command(app,
                                          {.name = "show",
-                                          .description = "Show what a model is",
+                                          .description = "Show information about a model",
                                           .arguments = "MODEL",
                                           .min = 1,
                                           .max = 1},
                                          [options](const Words& words) { show(*options, words); });
   command.add_flag("--license", options->license, "Show its license");
-  command.add_flag("--modelfile", options->modelfile, "Show a Modelfile that makes it");
+  command.add_flag("--modelfile", options->modelfile, "Show its Modelfile");
   command.add_flag("--parameters", options->parameters, "Show its parameters");
   command.add_flag("--system", options->system, "Show its system message");
   command.add_flag("--template", options->template_text, "Show its prompt template");
-  command.add_flag("-v,--verbose", options->verbose, "Show metadata and tensors too");
+  command.add_flag("-v,--verbose", options->verbose, "Show metadata and tensors, too");
 }
 
 }  // namespace billow::cli

@@ -15,7 +15,7 @@ constexpr std::chrono::seconds kRateWindow{5};
 constexpr std::chrono::milliseconds kSampleInterval{200};
 constexpr size_t kMinBarColumns = 4;
 
-// " ▕███   ▏ " of so many columns between its ends.
+// Returns a bar like " ▕███   ▏ " with `n_columns` columns between its ends.
 std::string bar(double share, size_t n_columns) {
   const auto n_filled = static_cast<size_t>(share * static_cast<double>(n_columns));
   std::string text = " ▕";
@@ -23,7 +23,7 @@ std::string bar(double share, size_t n_columns) {
   return text + "▏ ";
 }
 
-// "59s", "1m59s", "2h3m"
+// Formats a duration: "59s", "1m59s", "2h3m".
 std::string seconds_text(double seconds) {
   if (seconds > 99 * 3600.0) return "99h+";
   const auto n = static_cast<uint64_t>(std::ceil(seconds));
@@ -32,7 +32,7 @@ std::string seconds_text(double seconds) {
   return fmt::format("{}h{}m", n / 3600, n % 3600 / 60);
 }
 
-// What stands behind the bar, in columns of their own: they do not move while numbers grow.
+// The texts after the bar. Each has a fixed width, so that it does not move when numbers grow.
 struct Columns {
   std::string sizes;  // "1.2 GB/2.7 GB"
   std::string rate;   // "   50 MB/s"
@@ -56,7 +56,8 @@ Columns columns_of(const TransferProgress& progress, uint64_t n_done) {
 }  // namespace
 
 void RateMeter::add(Time now, uint64_t n_done) {
-  if (!samples_.empty() && n_done < samples_.back().n_done) samples_.clear();  // it began again
+  if (!samples_.empty() && n_done < samples_.back().n_done)
+    samples_.clear();  // the transfer restarted
   if (!samples_.empty() && now - samples_.back().time < kSampleInterval) return;
   samples_.push_back({now, n_done});
   while (samples_.size() > 2 && now - samples_.front().time > kRateWindow) samples_.pop_front();
@@ -72,7 +73,7 @@ std::string cut_to_columns(std::string_view line, size_t n_columns) {
   if (display_width(line) <= n_columns) return std::string(line);
   if (n_columns == 0) return "";
   std::string cut;
-  size_t width = 1;  // of the mark
+  size_t width = 1;  // of the "…"
   for (size_t at = 0; at < line.size();) {
     const utf8::CodePoint c = utf8::decode(line.substr(at));
     width += column_width(c.value);

@@ -1,5 +1,4 @@
-// How far a transfer is, as a line for a terminal. Pure but for the clock that is given; any
-// thread.
+// Formats the progress of a transfer as a line for a terminal. Pure; the caller passes the time.
 #pragma once
 
 #include <chrono>
@@ -11,13 +10,13 @@
 
 namespace billow::cli {
 
-// Bytes per second over the last seconds. One thread.
+// Measures bytes per second over the last seconds. Not thread-safe.
 class RateMeter {
  public:
   using Time = std::chrono::steady_clock::time_point;
-  // `n_done` bytes were there at that time.
+  // Adds a sample: `n_done` bytes were complete at the time `now`.
   void add(Time now, uint64_t n_done);
-  double bytes_per_second() const;  // 0 as long as that is not known
+  double bytes_per_second() const;  // 0: not known yet
 
  private:
   struct Sample {
@@ -33,13 +32,14 @@ struct TransferProgress {
   double bytes_per_second = 0;  // 0: unknown
 };
 
-// "pulling 6a0746a1ec1a:  45% ▕████▌     ▏ 1.2 GB/2.7 GB   50 MB/s     30s", as Ollama writes it:
-// the bar takes what is left of `n_columns`. In few columns it shrinks first, then the time goes,
-// the rate, the sizes, the bar, and the end of the step's words. No blanks at the end.
+// Formats a line like Ollama's: "pulling 6a0746a1ec1a:  45% ▕████▌     ▏ 1.2 GB/2.7 GB   50 MB/s
+//  30s". The bar fills the rest of `n_columns`. If columns are few, the bar shrinks first. Then the
+// time, the rate, the sizes, the bar and the end of `step` are left out, in this order. The line
+// has no blanks at its end.
 std::string progress_line(std::string_view step, const TransferProgress& progress,
                           size_t n_columns);
 
-// The beginning of a line, in `n_columns` at most, with "…" where something is missing.
+// Returns the beginning of a line, at most `n_columns` wide. A cut line ends with "…".
 std::string cut_to_columns(std::string_view line, size_t n_columns);
 
 }  // namespace billow::cli

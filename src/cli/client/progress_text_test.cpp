@@ -19,8 +19,8 @@ TEST(ProgressLine, FillsItsBar) {
   EXPECT_EQ(line(0, 0), "x 100% ▕███████▏    0 B");
 }
 
-// What Ollama's program shows on a terminal of 80 columns.
-TEST(ProgressLine, IsThatOfOllama) {
+// The expected lines are those of Ollama's program on a terminal of 80 columns.
+TEST(ProgressLine, MatchesOllama) {
   EXPECT_EQ(progress_line(
                 "pulling 6a0746a1ec1a:",
                 {.n_done = 1'200'000'000, .n_total = 2'700'000'000, .bytes_per_second = 50e6}, 79),
@@ -30,7 +30,7 @@ TEST(ProgressLine, IsThatOfOllama) {
             "pulling 6a0746a1ec1a: 100% ▕██████████████████▏ 2.7 GB");
 }
 
-TEST(ProgressLine, ShowsRateAndTimeLeftWhileBytesCome) {
+TEST(ProgressLine, ShowsRateAndTimeLeft) {
   TransferProgress progress{.n_done = 400, .n_total = 1'000'400, .bytes_per_second = 10'000};
   EXPECT_TRUE(progress_line("x", progress, 80).ends_with("▏  400 B/1.0 MB   10 KB/s   1m40s"))
       << progress_line("x", progress, 80);
@@ -71,7 +71,7 @@ TEST(ProgressLine, CutsBetweenCharacters) {
   EXPECT_EQ(cut_to_columns("abc", 0), "");
 }
 
-TEST(RateMeter, CountsTheLastSeconds) {
+TEST(RateMeter, MeasuresTheLastSeconds) {
   RateMeter rate;
   const RateMeter::Time start{};
   EXPECT_EQ(rate.bytes_per_second(), 0);

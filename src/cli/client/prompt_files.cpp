@@ -28,7 +28,7 @@ bool begins_path(std::string_view text) {
          text.starts_with("../");
 }
 
-// The bytes up to the end of the first ending in `text`, or 0.
+// Returns the length of `text` up to the end of the first file ending, or 0.
 size_t length_to_ending(std::string_view text) {
   for (size_t at = text.find('.'); at != std::string_view::npos; at = text.find('.', at + 1)) {
     for (const std::string_view ending : kEndings) {
@@ -42,7 +42,7 @@ size_t length_to_ending(std::string_view text) {
   return 0;
 }
 
-// The bytes of an unquoted path: blanks in it are behind backslashes.
+// Returns an unquoted path. Blanks in the path have a backslash before them.
 std::string_view unquoted(std::string_view text) {
   size_t n = 0;
   while (n < text.size() && !is_space(text[n]) && text[n] != '"') {
@@ -79,7 +79,7 @@ std::optional<NamedFile> file_at(std::string_view text, size_t at) {
   return NamedFile{std::string(written), without_escapes(written)};
 }
 
-// What the first bytes say a file is; empty for what a model cannot look at or listen to.
+// Returns the kind of a file from its first bytes; empty if it is neither an image nor audio.
 std::string_view kind_of(std::string_view bytes) {
   if (bytes.starts_with("\xff\xd8\xff")) return "image";
   if (bytes.starts_with("\x89PNG\r\n\x1a\n")) return "image";
@@ -110,8 +110,9 @@ PromptFiles take_files(std::string_view text) {
     if (!content) continue;
     const std::string_view kind = kind_of(content->bytes);
     if (kind.empty()) {
-      throw Error(ErrorCode::kInvalidInput,
-                  file.path + ": is not a JPEG, PNG, WebP or WAV file, whatever its name says");
+      throw Error(
+          ErrorCode::kInvalidInput,
+          file.path + ": the file is not a JPEG, PNG, WebP or WAV file, although its name says so");
     }
     taken.contents.push_back(base64(content->bytes));
     taken.notes += fmt::format("Added {} '{}'\n", kind, file.path);

@@ -27,7 +27,7 @@ TEST(FilesNamedIn, FindsPathsThatEndLikePictures) {
   EXPECT_EQ(paths("/a.jpg,/b.jpg"), "</a.jpg></b.jpg>");
 }
 
-TEST(FilesNamedIn, LeavesOtherWordsAlone) {
+TEST(FilesNamedIn, IgnoresOtherWords) {
   for (const char* text : {"", "a.png", "images/a.png", "/tmp/a.txt", "/tmp/a.pngx", "and/or",
                            "/a /b", "it's /a", "http://x.org/a.gif", "'/a b.png"}) {
     EXPECT_EQ(paths(text), "") << text;
@@ -48,7 +48,7 @@ class TakeFiles : public testing::Test {
   std::string folder_;
 };
 
-TEST_F(TakeFiles, ReadsThemAndTakesTheirPathsOut) {
+TEST_F(TakeFiles, ReadsFilesAndRemovesTheirPaths) {
   const std::string png = "\x89PNG\r\n\x1a\n data";
   const std::string wav = std::string("RIFF\0\0\0\0WAVE", 12);
   const std::string picture = write("a.png", png);
@@ -59,13 +59,13 @@ TEST_F(TakeFiles, ReadsThemAndTakesTheirPathsOut) {
   EXPECT_EQ(taken.notes, "Added image '" + picture + "'\nAdded audio '" + sound + "'\n");
 }
 
-TEST_F(TakeFiles, LeavesPathsWhereNothingLies) {
+TEST_F(TakeFiles, KeepsPathsOfMissingFiles) {
   const PromptFiles taken = take_files(" see /nothing/here.png ");
   EXPECT_EQ(taken.text, " see /nothing/here.png ");
   EXPECT_TRUE(taken.contents.empty());
 }
 
-TEST_F(TakeFiles, RefusesWhatIsNotWhatItsNameSays) {
+TEST_F(TakeFiles, RejectsFilesOfOtherFormats) {
   EXPECT_THROW(take_files(write("a.png", "hello")), Error);
   EXPECT_THROW(take_files(write("b.wav", "RIFF")), Error);
 }

@@ -1,14 +1,12 @@
-// billow run: asks a model of the server, once or in a session.
+// billow run: sends a prompt to a model of the server, or starts a session with it.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
-#include <cstdlib>
 #include <iostream>
 #include <iterator>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/error.h"
@@ -30,7 +28,7 @@ namespace {
 struct Options {
   SessionSettings session;
   bool no_word_wrap = false;
-  bool insecure = false;  // of registries: asked by http
+  bool insecure = false;  // allow registries without TLS
   std::string truncate;   // "", "true" or "false"
   int dimensions = 0;
 };
@@ -41,7 +39,7 @@ std::string joined(const std::vector<std::string>& words) {
   return text;
 }
 
-// What is piped in goes before the words of the command line.
+// Returns the prompt: the text on standard input, then the words of the command line.
 std::string prompt_text(std::vector<std::string> words) {
   if (::isatty(STDIN_FILENO) == 0) {
     std::string piped{std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
@@ -50,7 +48,8 @@ std::string prompt_text(std::vector<std::string> words) {
   return joined(words);
 }
 
-// What the server says of a model, which it pulls where it does not have it.
+// Returns the response of /api/show for a model. If the server does not have the model, the server
+// pulls it.
 Json shown_model(ApiClient& client, const std::string& model, bool insecure) {
   try {
     return client.post("/api/show", {{"model", model}});
@@ -61,11 +60,12 @@ Json shown_model(ApiClient& client, const std::string& model, bool insecure) {
     pull_model(client, model, insecure);
   } catch (const ApiError& error) {
     if (!error.said().ends_with("file does not exist")) throw;
-    throw Error(ErrorCode::kNotFound, "model '" + model +
-                                          "' not found, neither here nor at its registry; make it "
-                                          "of a GGUF file: write \"FROM ./FILE.gguf\" into a "
-                                          "Modelfile and run 'billow create " +
-                                          model + "'");
+    throw Error(
+        ErrorCode::kNotFound,
+        "model '" + model +
+            "' not found, neither on the server nor in its registry; to create it from a GGUF "
+            "file, write \"FROM ./FILE.gguf\" into a Modelfile and run 'billow create " +
+            model + "'");
   }
   return client.post("/api/show", {{"model", model}});
 }
@@ -108,24 +108,10 @@ void generate(ApiClient& client, const std::string& model, const Options& option
   if (answer.interrupted) end_with(exit_status_of(SIGINT));
 }
 
-std::string history_path() {
-  const char* home = std::getenv("HOME");
-  return home == nullptr || *home == '\0' ? "" : std::string(home) + "/.ollama/history";
-}
-
-std::unique_ptr<LineEditor> line_editor() {
-  const char* terminal = std::getenv("TERM");
-  if (terminal == nullptr || std::string_view(terminal) == "dumb") {
-    return std::make_unique<PlainLineEditor>(std::cin);
-  }
-  const bool keeps = !client_environment().no_history;
-  return terminal_line_editor(keeps ? history_path() : "");
-}
-
 void chat(ApiClient& client, const std::string& model, const Options& options,
           const Json& show_reply) {
-  // First, so that what is typed while the model is loaded waits for the prompt.
-  const std::unique_ptr<LineEditor> editor = line_editor();
+  // The editor comes first, so that it receives text that is typed while the model is loading.
+  const std::unique_ptr<LineEditor> editor = session_line_editor();
   load_model(client, model, options.session);
   print_now(opening_text(show_reply));
   Session session(model, options.session, model_facts(show_reply));
@@ -143,7 +129,7 @@ void check(const Options& options) {
   (void)format_json(options.session.format);
 }
 
-// The name on the server of what a word of the command line means.
+// Returns the server's model name for a word of the command line: a name, a path or an address.
 std::string kept_model(ApiClient& client, const std::string& word) {
   check_address(word);
   if (registry::is_file_address(word)) return keep_web_model(client, word);
@@ -175,28 +161,30 @@ void add_run(CLI::App& app) {
   CLI::App& command = add_client_command(
       app,
       {.name = "run",
-       .description = "Ask a model, once or in a session: one of the server, of its registry, of a "
-                      "file (./model.gguf) or folder, or of an address (https://HOST/model.gguf)",
+       .description =
+           "Send a prompt to a model, or chat with it. MODEL is a model of the server or of its "
+           "registry, a file (./model.gguf), a folder, or an address (https://HOST/model.gguf)",
        .arguments = "MODEL [PROMPT...]",
        .min = 1,
        .variables = {kHostVariable,
-                     {"OLLAMA_NOHISTORY", "Do not keep what is typed in ~/.ollama/history"}}},
+                     {"OLLAMA_NOHISTORY", "Do not store typed text in ~/.ollama/history"}}},
       [options](const std::vector<std::string>& words) { run(*options, words); });
   SessionSettings& session = options->session;
   command.add_option("--keepalive", session.keep_alive,
-                     "How long the model stays loaded afterwards: 5m, 1h30m, -1 for ever");
+                     "How long the model stays loaded afterwards: 5m, 1h30m; -1: forever");
   command.add_flag("--verbose", session.verbose, "Show how long the answer took");
   command.add_flag("--insecure", options->insecure,
-                   "Ask a registry that has no TLS, where the model is not there yet");
+                   "Allow pulling a missing model from a registry without TLS");
   command.add_flag("--nowordwrap", options->no_word_wrap, "Do not break lines between words");
   command.add_option("--format", session.format, "Format of the answer: json, or a JSON schema");
-  command.add_flag("--think", session.think,
-                   "Let the model think first, or not: --think=false, low, medium, high or max");
+  command.add_flag(
+      "--think", session.think,
+      "Let the model think first; --think=VALUE takes true, false, low, medium, high or max");
   command.add_flag("--hidethinking", session.hides_thinking, "Do not show what the model thinks");
   command.add_flag("--truncate", options->truncate,
                    "Embedding models: cut input that is too long; --truncate=false refuses it");
   command.add_option("--dimensions", options->dimensions,
-                     "Embedding models: the numbers to keep of an embedding");
+                     "Embedding models: how many values to keep of an embedding");
 }
 
 }  // namespace billow::cli

@@ -36,7 +36,7 @@ std::vector<std::string> words_of(const std::string& line) {
   return words;
 }
 
-// What stands behind the first `n` words of `line`.
+// Returns the text after the first `n` words of `line`.
 std::string after_words(const std::string& line, size_t n) {
   size_t at = line.find_first_not_of(" \t");
   for (; n > 0 && at != std::string::npos; --n) {
@@ -50,8 +50,8 @@ std::string between_quotes(std::string_view text) {
   return std::string(kBlock) + std::string(text) + std::string(kBlock);
 }
 
-Step said(std::string out) { return {.out = std::move(out) + "\n"}; }
-Step helped(std::string_view topic) { return {.err = std::string(session_help(topic))}; }
+Step reply(std::string out) { return {.out = std::move(out) + "\n"}; }
+Step help_on(std::string_view topic) { return {.err = std::string(session_help(topic))}; }
 
 std::string fault_of_parameter(const std::string& what) {
   return "Couldn't set parameter: " + go_quoted(what);
@@ -67,7 +67,7 @@ ModelFacts model_facts(const Json& show_reply) {
   ModelFacts facts{.capabilities = texts_field(show_reply, "capabilities")};
   const std::string shown = text_field(show_reply, "template");
   const std::string_view source = trimmed(shown);
-  // Where a model has no template, some servers name the one that only passes the prompt on.
+  // For a model without a template, some servers return a template that only contains the prompt.
   const bool has_none = source.empty() || source == kPromptAlone;
   const std::string modelfile = "\n" + text_field(show_reply, "modelfile");
   const bool has_renderer = modelfile.find("\nRENDERER ") != std::string::npos;
@@ -115,8 +115,7 @@ std::string template_warning(const std::string& model, const ModelFacts& facts) 
   if (!facts.lacks_chat_template) return "";
   return fmt::format(
       "warning: model \"{}\" has no chat template: it continues texts, and may answer messages "
-      "with "
-      "nonsense\n",
+      "with nonsense\n",
       model);
 }
 
@@ -180,53 +179,53 @@ Step Session::command(const std::string& line, TypedEnds typed) {
   const std::string& name = words[0];
   const std::string argument = words.size() > 1 ? words[1] : "";
   if (name == "/bye" || name == "/exit") return {.kind = Step::Kind::kEnd};
-  if (name == "/?" || name == "/help") return helped(argument);
+  if (name == "/?" || name == "/help") return help_on(argument);
   if (name == "/set") return set(words, line, typed);
   if (name == "/show") return show(words);
   if (name == "/list") return {.kind = Step::Kind::kList};
   if (name == "/load") {
-    if (words.size() != 2) return said("Usage:\n  /load <modelname>");
+    if (words.size() != 2) return reply("Usage:\n  /load <modelname>");
     return {.kind = Step::Kind::kLoad,
             .argument = argument,
             .out = "Loading model '" + argument + "'\n"};
   }
   if (name == "/save") {
-    if (words.size() != 2) return said("Usage:\n  /save <modelname>");
+    if (words.size() != 2) return reply("Usage:\n  /save <modelname>");
     if (!store::parse_name(argument)) {
-      return said("error: The model name '" + argument + "' is invalid");
+      return reply("error: The model name '" + argument + "' is invalid");
     }
     return {.kind = Step::Kind::kSave, .argument = argument};
   }
   if (name == "/clear") {
     messages_.clear();
     if (!system_.empty()) messages_.push_back({.role = "system", .content = system_});
-    return said("Cleared session context");
+    return reply("Cleared session context");
   }
   if (facts_.takes_files()) {
     for (const NamedFile& file : files_named_in(line)) {
       if (!line.starts_with(file.written)) continue;
       Step step = ask(line);
-      step.history = line;  // without quotes it is a message, too
+      step.history = line;  // also without quotes it is a message
       return step;
     }
   }
-  return said("Unknown command '" + name + "'. Type /? for help");
+  return reply("Unknown command '" + name + "'. Type /? for help");
 }
 
 Step Session::show(const std::vector<std::string>& words) const {
-  if (words.size() < 2) return helped("show");
+  if (words.size() < 2) return help_on("show");
   if (std::ranges::find(kShown, words[1]) == kShown.end()) {
-    return said("Unknown command '/show " + words[1] + "'. Type /? for help");
+    return reply("Unknown command '/show " + words[1] + "'. Type /? for help");
   }
   return {.kind = Step::Kind::kShow, .argument = words[1]};
 }
 
 Step Session::set(const std::vector<std::string>& words, const std::string& line, TypedEnds typed) {
-  if (words.size() < 2) return helped("set");
+  if (words.size() < 2) return help_on("set");
   const std::string& what = words[1];
   const auto set_flag = [&what](bool& flag, bool value) {
     flag = value;
-    return said("Set '" + what + "' mode.");
+    return reply("Set '" + what + "' mode.");
   };
   if (what == "history") return {.kind = Step::Kind::kHistoryOn};
   if (what == "nohistory") return {.kind = Step::Kind::kHistoryOff};
@@ -238,7 +237,7 @@ Step Session::set(const std::vector<std::string>& words, const std::string& line
   if (what == "format") return set_format(words);
   if (what == "noformat") {
     settings_.format.clear();
-    return said("Disabled format.");
+    return reply("Disabled format.");
   }
   if (what == "parameter") return set_parameter(words);
   if (what == "system") {
@@ -246,35 +245,36 @@ Step Session::set(const std::vector<std::string>& words, const std::string& line
     const size_t n_before = line.size() - text.size();
     return set_system(text, typed.head >= n_before + kBlock.size(), typed);
   }
-  return said("Unknown command '/set " + what + "'. Type /? for help");
+  return reply("Unknown command '/set " + what + "'. Type /? for help");
 }
 
 Step Session::set_think(const std::vector<std::string>& words) {
   if (words[1] == "nothink") {
     settings_.think = "false";
-    return said("Set 'nothink' mode.");
+    return reply("Set 'nothink' mode.");
   }
   const std::string level = words.size() > 2 ? words[2] : "true";
   if (!is_think_value(level)) {
-    return said(
+    return reply(
         fmt::format("Invalid think level '{}'. Use true, false, low, medium, high or max", level));
   }
   settings_.think = level;
-  Step step = said(words.size() > 2 ? "Set 'think' mode to '" + level + "'." : "Set 'think' mode.");
+  Step step =
+      reply(words.size() > 2 ? "Set 'think' mode to '" + level + "'." : "Set 'think' mode.");
   step.err = think_warning(model_, level, facts_);
   return step;
 }
 
 Step Session::set_format(const std::vector<std::string>& words) {
   if (words.size() < 3 || words[2] != "json") {
-    return said("Invalid or missing format. For 'json' mode use '/set format json'");
+    return reply("Invalid or missing format. For 'json' mode use '/set format json'");
   }
   settings_.format = "json";
-  return said("Set format to 'json' mode.");
+  return reply("Set format to 'json' mode.");
 }
 
 Step Session::set_parameter(const std::vector<std::string>& words) {
-  if (words.size() < 4) return helped("parameter");
+  if (words.size() < 4) return help_on("parameter");
   std::vector<std::pair<std::string, std::string>> values;
   std::string listed;
   for (const std::string& value : std::span(words).subspan(3)) {
@@ -286,14 +286,14 @@ Step Session::set_parameter(const std::vector<std::string>& words) {
     options.update(store::parameters_from_text(values));
     options_ = options.dump();
   } catch (const Error& error) {
-    return said(fault_of_parameter(error.what()));
+    return reply(fault_of_parameter(error.what()));
   }
-  return said("Set parameter '" + words[2] + "' to '" + listed + "'");
+  return reply("Set parameter '" + words[2] + "' to '" + listed + "'");
 }
 
 // `has_typed_start`: the first characters of `text` were typed.
 Step Session::set_system(const std::string& text, bool has_typed_start, TypedEnds typed) {
-  if (text.empty()) return helped("set");
+  if (text.empty()) return help_on("set");
   if (!text.starts_with(kBlock) || !has_typed_start) return use_system(text);
   return begin_block(Block::kSystem, std::string_view(text).substr(kBlock.size()), typed);
 }
@@ -302,7 +302,7 @@ Step Session::use_system(std::string text) {
   system_ = std::move(text);
   if (!messages_.empty() && messages_.back().role == "system") messages_.pop_back();
   messages_.push_back({.role = "system", .content = system_});
-  Step step = said("Set system message.");
+  Step step = reply("Set system message.");
   const bool is_one_text = system_.find('\n') == std::string::npos && !system_.starts_with(kBlock);
   step.history = "/set system " + (is_one_text ? system_ : between_quotes(system_));
   return step;
@@ -327,7 +327,7 @@ Json Session::chat_request() const {
   Json request = {{"model", model_}, {"messages", messages_json(messages_)}};
   request["options"] = Json::parse(options_);
   if (Json format = format_json(settings_.format); !format.is_null()) request["format"] = format;
-  // A model that does not think would refuse every message; the user has been warned.
+  // The server rejects `think` for a model that cannot think. The user has already been warned.
   if (facts_.can("thinking")) request["think"] = think_json(settings_.think, facts_);
   if (!settings_.keep_alive.empty()) {
     request["keep_alive"] = keep_alive_json(settings_.keep_alive);

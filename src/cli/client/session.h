@@ -1,5 +1,5 @@
-// A conversation with a model, without a terminal or a server: it takes the lines that are typed,
-// keeps messages and settings, and says what is to be done next. One thread.
+// The state of a conversation with a model, without a terminal or a server. Takes the entered
+// lines, stores messages and settings, and returns what to do next. Not thread-safe.
 #pragma once
 
 #include <string>
@@ -11,37 +11,38 @@
 
 namespace billow::cli {
 
-// What /api/show tells of a model that a session needs.
+// Facts about a model that a session needs, from /api/show.
 struct ModelFacts {
   std::vector<std::string> capabilities{};
-  // A text generator to which nothing says how conversations are written: a base model, most often.
+  // The model generates text, but has no chat template. Usually it is a base model.
   bool lacks_chat_template = false;
   bool can(std::string_view capability) const;
   bool takes_files() const { return can("vision") || can("audio"); }
 };
 ModelFacts model_facts(const Json& show_reply);
 
-// What `run` can be told, and what /set changes of it.
+// Options of `run`; /set changes some of them.
 struct SessionSettings {
   std::string format{};      // "", "json", or a JSON schema
-  std::string think{};       // "": as the model does; true, false, low, medium, high or max
-  std::string keep_alive{};  // "": as the server does
+  std::string think{};       // "": the model's default; true, false, low, medium, high or max
+  std::string keep_alive{};  // "": the server's default
   bool hides_thinking = false;
   bool verbose = false;
   bool wraps_words = true;
 };
 
 bool is_think_value(std::string_view text);
-// As requests have them: null where it is not set, a bool or a text; "json" or the schema. Throws
-// Error (kInvalidInput) for a format that is neither.
+// Return the values for requests; null if not set. Thinking is a bool or a text. The format is
+// "json" or the schema; throws Error (kInvalidInput) for other formats.
 Json think_json(const std::string& think, const ModelFacts& facts);
 Json format_json(const std::string& format);
-// A duration's text, or a number of seconds. Throws Error (kInvalidInput) for what is neither.
+// Returns the text of a duration, or a number of seconds. Throws Error (kInvalidInput) for other
+// texts.
 Json keep_alive_json(const std::string& text);
-// "warning: ..." where the model cannot do what is asked of it, else "".
+// Returns "warning: ..." if `think` asks for thinking and the model cannot think; else "".
 std::string think_warning(const std::string& model, const std::string& think,
                           const ModelFacts& facts);
-// The same for a model without a chat template.
+// Returns "warning: ..." if the model has no chat template; else "".
 std::string template_warning(const std::string& model, const ModelFacts& facts);
 
 struct ChatMessage {
@@ -53,23 +54,23 @@ struct ChatMessage {
 
 struct Step {
   enum class Kind {
-    kPrompt,  // nothing but to read the next line
-    kMore,    // the same, which continues this one
+    kPrompt,  // only read the next line
+    kMore,    // read the next line, which continues this one
     kAsk,     // send `argument` to the model
     kShow,    // `argument`: info, license, modelfile, parameters, system or template
-    kLoad,    // go on with the model `argument`
-    kSave,    // make a model `argument` of the session
-    kList,    // the models
+    kLoad,    // continue with the model `argument`
+    kSave,    // save the session as the model `argument`
+    kList,    // list the models
     kHistoryOn,
     kHistoryOff,
     kEnd,
   };
   Kind kind = Kind::kPrompt;
   std::string argument{};
-  std::string out{};  // to print before that
-  std::string err{};  // the same, on standard error
-  // What the user may want to recall: the whole message or command, in the form that, typed, has
-  // the same effect. "": nothing, or a text that is not finished.
+  std::string out{};  // print first, on standard output
+  std::string err{};  // print first, on standard error
+  // The history entry: the whole message or command. Typing it has the same effect. "": no entry,
+  // e.g. for an unfinished text.
   std::string history{};
 };
 
@@ -77,25 +78,26 @@ class Session {
  public:
   Session(std::string model, SessionSettings settings, ModelFacts facts);
 
-  // A line without its end, or several. What was not typed is never a command, nor one of the three
-  // quotes that begin and end a message of several lines.
+  // Takes one or several lines, without the last line end. Text that was not typed is never a
+  // command. It also cannot begin or end a multi-line message with three quotes.
   Step take(std::string_view line, TypedEnds typed = {});
-  // Drops a message that has not been finished; whether there was one.
+  // Drops an unfinished message. Returns whether there was one.
   bool drop_unfinished();
 
-  // Goes on with another model and a fresh conversation.
+  // Continues with another model and an empty conversation.
   void load(std::string model, ModelFacts facts);
   void add(ChatMessage message) { messages_.push_back(std::move(message)); }
-  // Takes back the last message: the model was not able to answer it.
+  // Removes the last message, because the model was not able to answer it.
   void drop_last();
 
   Json chat_request() const;
   Json show_request() const;
-  // Of /api/create. Throws nothing for a bad name: the server says so.
+  // Returns a request for /api/create. Does not check the name; the server does.
   Json save_request(const std::string& name) const;
-  // "/show parameters": the model's, from `show_reply`, and those set here.
+  // Returns the text of "/show parameters": the model's parameters from `show_reply`, and the ones
+  // set in this session.
   std::string parameters_text(const Json& show_reply) const;
-  // What else /show prints of a field, or what it says where there is none.
+  // Returns the text of /show for other fields, or a line that the field is missing.
   std::string field_text(const std::string& field, const Json& show_reply) const;
 
   const std::string& model() const noexcept { return model_; }
@@ -104,7 +106,7 @@ class Session {
   const std::vector<ChatMessage>& messages() const noexcept { return messages_; }
 
  private:
-  enum class Block { kNone, kMessage, kSystem };  // what the text between """ and """ is
+  enum class Block { kNone, kMessage, kSystem };  // what the text between """ and """ becomes
 
   Step begin_block(Block block, std::string_view line, TypedEnds typed);
   Step continue_block(std::string_view line, TypedEnds typed);
@@ -125,7 +127,7 @@ class Session {
   std::string system_;
   std::string options_ = "{}";  // a JSON object
   Block block_ = Block::kNone;
-  std::string unfinished_;  // what a block has so far
+  std::string unfinished_;  // text of the block so far
 };
 
 }  // namespace billow::cli

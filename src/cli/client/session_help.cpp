@@ -14,7 +14,7 @@ constexpr std::string_view kCommands = R"(Available Commands:
   /?, /help       Help for a command
   /? shortcuts    Help for keyboard shortcuts
 
-Use """ to begin a multi-line message. A pasted text is part of the message as it is, never a command.
+Use """ to begin a multi-line message. Pasted text is part of the message, never a command.
 )";
 
 constexpr std::string_view kSet = R"(Available Commands:
@@ -27,8 +27,8 @@ constexpr std::string_view kSet = R"(Available Commands:
   /set format json       Enable JSON mode
   /set noformat          Disable formatting
   /set verbose           Show statistics of each answer
-  /set quiet             Disable them
-  /set think [level]     Enable thinking: low, medium, high or max where the model knows levels
+  /set quiet             Hide statistics
+  /set think [level]     Enable thinking: low, medium, high or max if the model has levels
   /set nothink           Disable thinking
 
 )";
@@ -66,7 +66,7 @@ constexpr std::string_view kShortcuts = R"(Available keyboard shortcuts:
   Ctrl + u            Delete the sentence before the cursor
   Ctrl + w            Delete the word before the cursor
    Alt + d            Delete the word after the cursor
-  Ctrl + y            Insert what was deleted last
+  Ctrl + y            Insert the last deleted text
    Alt + Enter        Begin a new line within the message
   Ctrl + p, Ctrl + n  Older and newer messages (Up, Down)
 

@@ -1,11 +1,12 @@
-// The help of a session's commands. Constants.
+// Help texts for the commands of a session. Constants.
 #pragma once
 
 #include <string_view>
 
 namespace billow::cli {
 
-// Of "set", "parameter", "show" or "shortcuts"; of all commands for anything else.
+// Returns the help on "set", "parameter", "show" or "shortcuts"; for other topics, the help on all
+// commands.
 std::string_view session_help(std::string_view topic) noexcept;
 
 }  // namespace billow::cli

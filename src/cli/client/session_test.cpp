@@ -17,7 +17,7 @@ using Kind = Step::Kind;
 
 Session plain() { return Session("m", {}, {{"completion"}}); }
 
-TEST(Session, AsksWhatIsTyped) {
+TEST(Session, SendsTypedText) {
   Session session = plain();
   const Step step = session.take("why?");
   EXPECT_EQ(step.kind, Kind::kAsk);
@@ -26,7 +26,7 @@ TEST(Session, AsksWhatIsTyped) {
   EXPECT_EQ(session.take("   ").kind, Kind::kPrompt);
 }
 
-TEST(Session, GathersWhatStandsBetweenThreeQuotes) {
+TEST(Session, CollectsTextBetweenThreeQuotes) {
   Session session = plain();
   EXPECT_EQ(session.take("\"\"\"one").kind, Kind::kMore);
   EXPECT_EQ(session.take("/bye").kind, Kind::kMore);
@@ -37,7 +37,7 @@ TEST(Session, GathersWhatStandsBetweenThreeQuotes) {
   EXPECT_EQ(session.take("\"\"\"all on one\"\"\"").argument, "all on one");
 }
 
-TEST(Session, WhatIsPastedIsNeverACommand) {
+TEST(Session, NeverTreatsPastedTextAsACommand) {
   Session session = plain();
   constexpr TypedEnds kPasted{.head = 0, .tail = 0};
   for (const char* text : {"/bye", "/set verbose", "\"\"\"", "\"\"\"one", "\"\"\"one\"\"\"",
@@ -56,8 +56,8 @@ TEST(Session, WhatIsPastedIsNeverACommand) {
   EXPECT_EQ(session.messages().back().content, "\"\"\"Be\nkind.");
 }
 
-// What is recalled has, typed, the effect that it had first.
-TEST(Session, AnEntryOfTheHistoryRepeatsTheStep) {
+// Typing a history entry has the same effect as the original input.
+TEST(Session, RepeatsAStepFromItsHistoryEntry) {
   constexpr TypedEnds kPasted{.head = 0, .tail = 0};
   const std::vector<std::pair<std::vector<std::string>, TypedEnds>> steps = {
       {{"why?"}, {}},
@@ -87,7 +87,7 @@ TEST(Session, AnEntryOfTheHistoryRepeatsTheStep) {
   }
 }
 
-TEST(Session, DropsWhatIsNotFinished) {
+TEST(Session, DropsAnUnfinishedMessage) {
   Session session = plain();
   EXPECT_FALSE(session.drop_unfinished());
   session.take("\"\"\"one");
@@ -101,7 +101,7 @@ TEST(Session, EndsWithByeAndExit) {
   EXPECT_EQ(session.take("/exit").kind, Kind::kEnd);
 }
 
-TEST(Session, SaysWhatItDoesNotKnow) {
+TEST(Session, ReportsUnknownCommands) {
   Session session = plain();
   EXPECT_EQ(session.take("/x y").out, "Unknown command '/x'. Type /? for help\n");
   EXPECT_EQ(session.take("/").out, "Unknown command '/'. Type /? for help\n");
@@ -110,13 +110,13 @@ TEST(Session, SaysWhatItDoesNotKnow) {
   EXPECT_EQ(session.take("/tmp/a.png what?").kind, Kind::kPrompt);
 }
 
-TEST(Session, TakesAPathForAPathWhereTheModelSees) {
+TEST(Session, AcceptsPathsIfTheModelHasVision) {
   Session session("m", {}, {{"completion", "vision"}});
   EXPECT_EQ(session.take("/tmp/a.png what is it?").kind, Kind::kAsk);
   EXPECT_EQ(session.take("/frob a.png").kind, Kind::kPrompt);
 }
 
-TEST(Session, HelpsOnStandardError) {
+TEST(Session, PrintsHelpOnStandardError) {
   Session session = plain();
   for (const char* line : {"/?", "/help", "/? set", "/help show", "/? shortcuts", "/set", "/show",
                            "/set parameter", "/set parameter seed", "/set system"}) {
@@ -150,7 +150,7 @@ TEST(Session, SetsParameters) {
             "\n");
 }
 
-TEST(Session, RefusesParametersThatAreNone) {
+TEST(Session, RejectsInvalidParameters) {
   Session session = plain();
   EXPECT_EQ(session.take("/set parameter frob 1").out,
             "Couldn't set parameter: \"unknown parameter 'frob'\"\n");
@@ -209,18 +209,18 @@ TEST(Session, SetsThinking) {
   EXPECT_EQ(session.chat_request()["think"], "high");
 }
 
-TEST(Session, WarnsOfModelsThatDoNotThink) {
+TEST(Session, WarnsIfTheModelCannotThink) {
   Session session = plain();
   EXPECT_FALSE(session.chat_request().contains("think"));
   EXPECT_EQ(session.take("/set think").err,
             "warning: model \"m\" does not support thinking output\n");
   EXPECT_EQ(session.take("/set think high").err,
             "warning: model \"m\" does not support thinking output\n");
-  EXPECT_FALSE(session.chat_request().contains("think"));  // it would be refused
+  EXPECT_FALSE(session.chat_request().contains("think"));  // the server would reject it
   EXPECT_EQ(session.take("/set nothink").err, "");
 }
 
-TEST(Session, WarnsOfModelsWithoutAChatTemplate) {
+TEST(Session, WarnsIfTheModelHasNoChatTemplate) {
   const auto warning = [](const Json& reply) { return template_warning("m", model_facts(reply)); };
   const Json writes = {"completion"};
   for (const Json& reply :
@@ -261,7 +261,7 @@ TEST(Session, LoadsAndSaves) {
   EXPECT_EQ(session.chat_request().dump(), R"({"model":"other","messages":[],"options":{}})");
 }
 
-TEST(Session, SaysWhatAModelHasNot) {
+TEST(Session, ReportsMissingFields) {
   const Session session = plain();
   const Json none = Json::object();
   EXPECT_EQ(session.field_text("license", none), "No license was specified for this model.\n");

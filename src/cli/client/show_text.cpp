@@ -15,11 +15,11 @@
 namespace billow::cli {
 namespace {
 
-constexpr size_t kTextColumns = 100;     // of a line of a system text or a licence
-constexpr size_t kShownLines = 2;        // of them
-constexpr size_t kShownCharacters = 10;  // of an array, about
+constexpr size_t kTextColumns = 100;     // max width of a line of a system message or a license
+constexpr size_t kShownLines = 2;        // shown lines of such a text
+constexpr size_t kShownCharacters = 10;  // shown part of an array, approximately
 
-// A blank for each column to the left: the first column is empty.
+// Collects sections. Each row begins with an empty column, which indents it.
 class Sections {
  public:
   void add(const std::string& title, std::vector<Row> rows) {
@@ -39,7 +39,7 @@ const Json& object_field(const Json& object, const char* key) {
   return found != object.end() && found->is_object() ? *found : empty;
 }
 
-// Numbers of metadata may come as 2048 and as 2048.0.
+// Numbers in metadata can be 2048 or 2048.0.
 uint64_t whole(const Json& value) {
   if (value.is_number_unsigned()) return value.get<uint64_t>();
   const double number = value.is_number() ? value.get<double>() : 0.0;
@@ -119,7 +119,7 @@ std::vector<Row> parameter_rows(const std::string& parameters) {
   return rows;
 }
 
-// At blanks, into lines of at most kTextColumns columns where the words let it.
+// Wraps a line at blanks into rows of at most kTextColumns columns. Longer words are not split.
 void wrap(std::vector<Row>& rows, const std::string& line) {
   if (display_width(line) <= kTextColumns) {
     rows.push_back({line});
@@ -139,7 +139,7 @@ void wrap(std::vector<Row>& rows, const std::string& line) {
   if (!taken.empty()) rows.push_back({taken});
 }
 
-// The beginning of a long text.
+// Returns the beginning of a long text.
 std::vector<Row> head_rows(const std::string& text) {
   std::vector<Row> rows;
   size_t n_lines = 0;

@@ -1,4 +1,4 @@
-// What `show` prints of a model, from the reply of /api/show. Pure; any thread.
+// The output of `show`, from a response of /api/show. Pure and thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -9,15 +9,15 @@
 
 namespace billow::cli {
 
-// The sections Model, Capabilities, Projector, Parameters, System and License, those that there is
-// something to say in; with `verbose` also Metadata and Tensors.
+// Returns the sections Model, Capabilities, Projector, Parameters, System and License. `verbose`
+// adds Metadata and Tensors. Omits empty sections.
 std::string show_text(const Json& reply, bool verbose);
 
-// A field that is text, or "".
+// Returns a field that is a text, or "".
 std::string text_field(const Json& object, const char* key);
-// A whole number that is not negative, or 0.
+// Returns a field that is a non-negative whole number, or 0.
 uint64_t count_field(const Json& object, const char* key);
-// An array's texts; none where the field is something else.
+// Returns the texts of an array; empty if the field is not an array.
 std::vector<std::string> texts_field(const Json& object, const char* key);
 
 }  // namespace billow::cli

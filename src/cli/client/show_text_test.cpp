@@ -9,7 +9,7 @@
 namespace billow::cli {
 namespace {
 
-TEST(ShowText, HasASectionForWhatThereIs) {
+TEST(ShowText, ShowsOnlySectionsWithContent) {
   const Json reply = {
       {"details",
        {{"family", "llama"}, {"parameter_size", "1.2B"}, {"quantization_level", "Q8_0"}}},
@@ -33,7 +33,7 @@ TEST(ShowText, HasASectionForWhatThereIs) {
             "\n");
 }
 
-TEST(ShowText, SaysWhatAModelIsMadeOf) {
+TEST(ShowText, ShowsTheSourceOfAModel) {
   const Json reply = {{"details", {{"family", "llama"}, {"parent_model", "https://h/x.gguf"}}}};
   EXPECT_EQ(show_text(reply, false),
             "  Model\n"
@@ -42,7 +42,7 @@ TEST(ShowText, SaysWhatAModelIsMadeOf) {
             "\n");
 }
 
-TEST(ShowText, TakesTheDetailsWhereThereIsNoMetadata) {
+TEST(ShowText, UsesTheDetailsWithoutMetadata) {
   const Json reply = {{"remote_model", "big"},
                       {"remote_host", "https://ollama.com:443"},
                       {"details", {{"family", "bert"}, {"parameter_size", "23M"}}},
@@ -118,7 +118,7 @@ TEST(ShowText, ListsMetadataSortedAndTensorsWhenVerbose) {
   EXPECT_EQ(show_text(reply, false).find("Tensors"), std::string::npos);
 }
 
-TEST(ShowText, StandsRepliesOfWrongTypes) {
+TEST(ShowText, ToleratesFieldsOfWrongTypes) {
   EXPECT_EQ(show_text(Json::array(), true), "");
   EXPECT_EQ(show_text({{"details", 5},
                        {"model_info", "x"},

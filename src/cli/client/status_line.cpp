@@ -18,7 +18,7 @@ constexpr auto kFrameTime = std::chrono::milliseconds(100);
 constexpr const char* kFrames[] = {"⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"};
 constexpr const char* kEraseLine = "\r\033[K";
 
-// The last column stays free: some terminals go to the next line behind it.
+// The last column stays free, because some terminals go to the next line after it.
 size_t usable_columns() {
   winsize size{};
   if (::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 79;
@@ -29,7 +29,7 @@ size_t usable_columns() {
 
 StatusLine::StatusLine() : is_terminal_(::isatty(STDERR_FILENO) != 0) {
   if (!is_terminal_) return;
-  // Its thread takes no signals: those are for the main thread, or for an InterruptWatch.
+  // The thread blocks all signals, so that the main thread or an InterruptWatch gets them.
   sigset_t all;
   sigset_t before;
   ::sigfillset(&all);
@@ -73,7 +73,7 @@ void StatusLine::draw(bool with_spinner) {
   std::fflush(stderr);
 }
 
-// The step that is shown from now on; the one before is left standing.
+// Begins a new step. The line of the previous step stays on the screen.
 void StatusLine::begin(const std::string& step) {
   if (is_terminal_ && is_shown_ && !step_.empty()) {
     draw(false);
@@ -95,7 +95,7 @@ void StatusLine::show(const std::string& step) {
 }
 
 void StatusLine::show(const std::string& step, uint64_t done, uint64_t total) {
-  // Elsewhere only the end of it is worth a line.
+  // If standard error is not a terminal, only the end of a step gets a line.
   if (!is_terminal_) {
     if (done >= total) show(fmt::format("{} 100%", step));
     return;
@@ -105,7 +105,7 @@ void StatusLine::show(const std::string& step, uint64_t done, uint64_t total) {
   if (is_new) begin(step);
   rate_.add(std::chrono::steady_clock::now(), done);
   progress_ = {.n_done = done, .n_total = total};
-  if (is_new || done >= total) draw(false);  // between, the spinner's thread draws
+  if (is_new || done >= total) draw(false);  // otherwise the spinner's thread draws
 }
 
 void StatusLine::finish() {

@@ -1,6 +1,6 @@
-// What a command does, on standard error: on a terminal one line that changes and turns a spinner,
-// elsewhere a line for each new step. A line is never wider than the terminal. Owns the thread that
-// turns it; for one thread.
+// Shows on standard error what a command does. On a terminal, it is one line with a spinner that is
+// updated; elsewhere, one line for each new step. A line is never wider than the terminal. Owns a
+// thread for the spinner. Use it from one thread.
 #pragma once
 
 #include <condition_variable>
@@ -18,18 +18,18 @@ namespace billow::cli {
 class StatusLine {
  public:
   StatusLine();
-  ~StatusLine();  // what is shown stays, without its spinner
+  ~StatusLine();  // keeps the line on the screen, without its spinner
   StatusLine(const StatusLine&) = delete;
   StatusLine& operator=(const StatusLine&) = delete;
 
-  // The step in progress; the one before is left standing. An empty one is a spinner alone, which
-  // only a terminal gets.
+  // Shows the current step; the line of the previous step stays on the screen. An empty step is
+  // only a spinner, and only on a terminal.
   void show(const std::string& step);
-  // The same with how far it is.
+  // Shows the current step with its progress.
   void show(const std::string& step, uint64_t done, uint64_t total);
-  // Takes the line away.
+  // Erases the line.
   void erase();
-  // Leaves it standing, without its spinner, and goes to the next line.
+  // Keeps the line, without its spinner, and goes to the next line.
   void finish();
 
  private:
@@ -38,7 +38,7 @@ class StatusLine {
   void draw(bool with_spinner);
 
   bool is_terminal_;
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;  // guards the members below
   std::condition_variable changed_;
   std::string step_;
   std::optional<TransferProgress> progress_;

@@ -13,7 +13,7 @@
 namespace billow::cli {
 namespace {
 
-constexpr size_t kShownDigits = 12;  // of a digest
+constexpr size_t kShownDigits = 12;  // digits of a digest
 
 std::vector<Json> models_of(const Json& reply) {
   if (!reply.is_object() || !reply.contains("models") || !reply["models"].is_array()) return {};

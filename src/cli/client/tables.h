@@ -1,4 +1,4 @@
-// The tables of `list` and `ps`, from the replies of /api/tags and /api/ps. Pure; any thread.
+// The tables of `list` and `ps`, from responses of /api/tags and /api/ps. Pure and thread-safe.
 #pragma once
 
 #include <string>
@@ -9,11 +9,11 @@
 
 namespace billow::cli {
 
-// Models whose names begin with `prefix`, in any case.
+// Returns the models whose names begin with `prefix`, ignoring case.
 std::string list_table(const Json& reply, std::string_view prefix, WallTime now);
-// The same, in the case that is given.
+// Returns the loaded models whose names begin with `prefix`, respecting case.
 std::string ps_table(const Json& reply, std::string_view prefix, WallTime now);
-// "100% GPU", "25%/75% CPU/GPU"
+// Returns a text like "100% GPU" or "25%/75% CPU/GPU".
 std::string processor_text(uint64_t n_bytes, uint64_t n_gpu_bytes);
 
 }  // namespace billow::cli

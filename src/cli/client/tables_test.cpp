@@ -31,7 +31,7 @@ TEST(ListTable, HasALineForEachModel) {
   EXPECT_EQ(list_table({{"models", nullptr}}, "", kNow), "NAME    ID    SIZE    MODIFIED \n");
 }
 
-TEST(PsTable, SaysWhereAndForHowLong) {
+TEST(PsTable, ShowsProcessorAndExpiry) {
   const Json reply = {{"models",
                        {{{"name", "m:latest"},
                          {"size", 2'500'000'000},
@@ -60,7 +60,7 @@ TEST(PsTable, SaysWhereAndForHowLong) {
   EXPECT_EQ(ps_table(reply, "N", kNow), "NAME    ID    SIZE    PROCESSOR    CONTEXT    UNTIL \n");
 }
 
-TEST(ProcessorText, SharesOutWhatIsOnBoth) {
+TEST(ProcessorText, ShowsTheSharesOfCpuAndGpu) {
   EXPECT_EQ(processor_text(100, 0), "100% CPU");
   EXPECT_EQ(processor_text(0, 0), "100% CPU");
   EXPECT_EQ(processor_text(100, 100), "100% GPU");

@@ -1,16 +1,20 @@
-// The line editor of terminals: what is read becomes keys (KeyDecoder), keys change the text
-// (EditedLine), and the text is shown (LineView). Those three are pure; here is what waits.
+// The line editor for terminals. KeyDecoder turns input into keys, EditedLine changes the text, and
+// LineView shows it. These three classes are pure; this file does the input and output.
 #include <poll.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <chrono>
+#include <cstdlib>
 #include <deque>
+#include <iostream>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 
+#include "cli/client/command_line.h"
 #include "cli/client/edited_line.h"
 #include "cli/client/interrupt_watch.h"
 #include "cli/client/key_decoder.h"
@@ -27,7 +31,7 @@ using Outcome = EditedLine::Outcome;
 
 constexpr std::string_view kPlaceholder = "Send a message (/? for help)";
 constexpr std::string_view kClearScreen = "\033[H\033[2J";
-constexpr auto kPause = std::chrono::seconds(1);  // no terminal takes so long within a paste
+constexpr auto kPause = std::chrono::seconds(1);  // within a paste, terminals never pause this long
 
 class TerminalLineEditor : public LineEditor, public KeySource {
  public:
@@ -42,14 +46,14 @@ class TerminalLineEditor : public LineEditor, public KeySource {
   void add_to_history(const std::string& entry) override;
   void keep_history(bool keep) override { keeps_history_ = keep; }
 
-  // During an answer: the keys that come wait for the next read().
+  // KeySource: during an answer, keys wait for the next read().
   int descriptor() const noexcept override { return has_ended_ ? -1 : STDIN_FILENO; }
   bool take_interrupt() override;
 
  private:
   std::optional<TypedLine> next();
-  std::optional<TypedLine> obey(Outcome outcome);
-  std::optional<TypedLine> obey_signals();
+  std::optional<TypedLine> handle(Outcome outcome);
+  std::optional<TypedLine> handle_signals();
   bool has_input() const;
   void read_input();
   ShownText shown() const;
@@ -62,10 +66,10 @@ class TerminalLineEditor : public LineEditor, public KeySource {
   KeyDecoder decoder_;
   EditedLine line_;
   LineView view_;
-  std::u32string characters_;    // of line_, for shown()
-  std::deque<KeyEvent> events_;  // that are not obeyed yet
+  std::u32string characters_;    // the text of line_, for shown()
+  std::deque<KeyEvent> events_;  // not handled yet
   Clock::time_point last_input_ = Clock::now();
-  bool has_ended_ = false;  // the input has
+  bool has_ended_ = false;  // the input has ended
   bool continues_ = false;
   bool keeps_history_ = true;
 };
@@ -84,20 +88,20 @@ TypedLine TerminalLineEditor::read(bool continues) {
   return *line;
 }
 
-// Obeys one key or one signal, or waits for them.
+// Handles one key or one signal, or waits for them.
 std::optional<TypedLine> TerminalLineEditor::next() {
   if (!events_.empty()) {
     const KeyEvent event = std::move(events_.front());
     events_.pop_front();
-    return obey(line_.apply(event));
+    return handle(line_.apply(event));
   }
   if (has_ended_) return finished(TypedLine::Kind::kEnd);
-  if (!has_input()) draw();  // a long paste is shown once
+  if (!has_input()) draw();  // a long paste is drawn only once
   pollfd polled[] = {{.fd = STDIN_FILENO, .events = POLLIN, .revents = 0},
                      {.fd = modes_.signal_descriptor(), .events = POLLIN, .revents = 0}};
   const int n_ready = ::poll(polled, 2, -1);
-  // Signals first: they came before input that poll() reports in their stead.
-  if (std::optional<TypedLine> line = obey_signals()) return line;
+  // Signals come first: if poll() reports input, a signal may have come before it.
+  if (std::optional<TypedLine> line = handle_signals()) return line;
   if (n_ready > 0 && polled[0].revents != 0) read_input();
   return std::nullopt;
 }
@@ -132,7 +136,7 @@ bool TerminalLineEditor::take_interrupt() {
   return take(Key::kInterrupt);
 }
 
-std::optional<TypedLine> TerminalLineEditor::obey(Outcome outcome) {
+std::optional<TypedLine> TerminalLineEditor::handle(Outcome outcome) {
   switch (outcome) {
     case Outcome::kNone:
       return std::nullopt;
@@ -153,7 +157,7 @@ std::optional<TypedLine> TerminalLineEditor::obey(Outcome outcome) {
   return std::nullopt;
 }
 
-std::optional<TypedLine> TerminalLineEditor::obey_signals() {
+std::optional<TypedLine> TerminalLineEditor::handle_signals() {
   const TerminalModes::Signals signals = modes_.signals();
   if (signals.interrupt) {
     decoder_.interrupt();
@@ -165,7 +169,7 @@ std::optional<TypedLine> TerminalLineEditor::obey_signals() {
     view_.forget();
     print_now("\r\n");
   }
-  return std::nullopt;  // the next draw() knows the size
+  return std::nullopt;  // a resize needs nothing: the next draw() reads the size
 }
 
 void TerminalLineEditor::suspend() {
@@ -197,6 +201,15 @@ TypedLine TerminalLineEditor::finished(TypedLine::Kind kind) {
 
 std::unique_ptr<LineEditor> terminal_line_editor(const std::string& history_path) {
   return std::make_unique<TerminalLineEditor>(history_path);
+}
+
+std::unique_ptr<LineEditor> session_line_editor() {
+  const char* terminal = std::getenv("TERM");
+  if (terminal == nullptr || std::string_view(terminal) == "dumb")
+    return std::make_unique<PlainLineEditor>(std::cin);
+  const char* home = std::getenv("HOME");
+  const bool keeps = home != nullptr && *home != '\0' && !client_environment().no_history;
+  return terminal_line_editor(keeps ? std::string(home) + "/.ollama/history" : "");
 }
 
 }  // namespace billow::cli

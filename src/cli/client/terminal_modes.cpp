@@ -19,9 +19,9 @@ constexpr std::string_view kMarkPastes = "\033[?2004h";
 constexpr std::string_view kLeavePastes = "\033[?2004l";
 constexpr int kSignals[] = {SIGINT, SIGTSTP, SIGCONT, SIGWINCH, SIGTERM, SIGHUP, SIGQUIT};
 
-// What signal handlers need. Only atomics change while they may run.
+// The state for signal handlers. Only atomics change while handlers can run.
 struct State {
-  termios own{};  // of the terminal before
+  termios own{};  // modes of the terminal before the session
   termios session{};
   struct sigaction before[std::size(kSignals)]{};
   int wake[2] = {-1, -1};  // a pipe
@@ -50,7 +50,7 @@ void apply() noexcept {
 void wake(std::atomic<bool>& flag) noexcept {
   flag = true;
   const char byte = 0;
-  if (::write(state.wake[1], &byte, 1) < 0) return;  // full: it is readable all the same
+  if (::write(state.wake[1], &byte, 1) < 0) return;  // a full pipe is readable, too
 }
 
 void handle(int signal) noexcept;
@@ -63,8 +63,8 @@ void install(int signal, void (*handler)(int)) noexcept {
   ::sigaction(signal, &action, nullptr);
 }
 
-// Does what the signal does by default, with the terminal as it was.
-void let_act(int signal) noexcept {
+// Restores the terminal, then runs the default action of the signal.
+void run_default_action(int signal) noexcept {
   TerminalModes::restore();
   install(signal, SIG_DFL);
   sigset_t only;
@@ -95,11 +95,11 @@ void handle(int signal) noexcept {
       if (state.is_editing) {
         wake(state.stop);
       } else {
-        let_act(signal);
+        run_default_action(signal);
       }
       break;
     default:
-      let_act(signal);
+      run_default_action(signal);
   }
   errno = error;
 }
@@ -120,7 +120,7 @@ TerminalModes::TerminalModes() {
   state.session.c_cc[VTIME] = 0;
   for (size_t i = 0; i < std::size(kSignals); ++i) {
     ::sigaction(kSignals[i], nullptr, &state.before[i]);
-    // What the program was started to ignore, it goes on to ignore.
+    // Signals that were ignored at startup stay ignored.
     if (state.before[i].sa_handler != SIG_IGN) install(kSignals[i], handle);
   }
   state.is_active = true;
@@ -144,7 +144,7 @@ void TerminalModes::edit(bool is_editing) noexcept { state.is_editing = is_editi
 void TerminalModes::suspend() {
   restore();
   install(SIGTSTP, SIG_DFL);
-  ::kill(0, SIGTSTP);  // the others of a pipeline too
+  ::kill(0, SIGTSTP);  // the whole process group, e.g. a pipeline
   install(SIGTSTP, handle);
   apply();
   state.stop = state.continued = false;

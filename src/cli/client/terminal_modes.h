@@ -1,8 +1,8 @@
-// The terminal of a session: its modes, its signals and its size. While a TerminalModes lives, the
-// terminal does not echo, gathers no lines and makes no signals of keys, so that what is typed or
-// pasted during an answer waits for the editor as it came; pastes are marked. When the program ends
-// or is stopped by a signal, the terminal has its own modes again. One at a time, for the main
-// thread; suspend() and restore() for any.
+// The terminal of a session: its modes, its signals and its size. While a TerminalModes exists, the
+// terminal does not echo, buffer lines or turn keys into signals. So text that is typed or pasted
+// during an answer waits unchanged for the editor. The terminal marks pastes. If a signal ends or
+// stops the program, the terminal's previous modes are restored. Only one TerminalModes may exist
+// at a time. Use it from the main thread; any thread may call suspend() and restore().
 #pragma once
 
 #include "cli/client/line_view.h"
@@ -11,31 +11,32 @@ namespace billow::cli {
 
 class TerminalModes {
  public:
-  // Of standard input. Throws Error (kIo) where that is no terminal.
+  // Changes the terminal of standard input. Throws Error (kIo) if it is not a terminal.
   TerminalModes();
   ~TerminalModes();
   TerminalModes(const TerminalModes&) = delete;
   TerminalModes& operator=(const TerminalModes&) = delete;
 
-  // While editing, SIGTSTP waits for the editor, which calls suspend(). Else the program stops.
+  // While editing, SIGTSTP is only recorded, and the editor calls suspend(). Otherwise SIGTSTP
+  // stops the program.
   void edit(bool is_editing) noexcept;
-  // Stops the program as Ctrl-Z does; returns when it goes on.
+  // Stops the program like Ctrl-Z. Returns when the program continues.
   void suspend();
 
   struct Signals {
     bool interrupt = false;
     bool stop = false;       // SIGTSTP
-    bool continued = false;  // the program was stopped, and others may have written
+    bool continued = false;  // the program was stopped; others may have written to the terminal
     bool resized = false;
   };
-  // Those that came since the last call.
+  // Returns the signals since the last call.
   Signals signals();
-  // Readable when signals came.
+  // Returns a file descriptor that is readable when signals came.
   int signal_descriptor() const noexcept;
 
   static ScreenSize screen_size();
-  // Gives the terminal its own modes, if a TerminalModes lives: for code that ends the program at
-  // once. Async-signal-safe.
+  // Restores the terminal's previous modes, if a TerminalModes exists. For code that ends the
+  // program immediately. Async-signal-safe.
   static void restore() noexcept;
 };
 

@@ -28,7 +28,7 @@ TextRows::TextRows(std::string path, RowFormat format, std::string field)
       file_(path.empty() ? stdin : std::fopen(path.c_str(), "rbe"),
             path.empty() ? keep_open : std::fclose) {
   if (!file_) throw RowError(name_ + ": " + std::strerror(errno));
-  if (peek() == 0xEF) {  // a byte order mark
+  if (peek() == 0xEF) {  // perhaps a byte order mark
     const bool is_mark = get() == 0xEF && get() == 0xBB && get() == 0xBF;
     if (!is_mark && !path.empty()) resume(0, 0);
   }
@@ -36,7 +36,8 @@ TextRows::TextRows(std::string path, RowFormat format, std::string field)
   if (!read_record(record_)) throw RowError(name_ + ": there is no line of column names");
   const auto at = std::ranges::find(record_, field_);
   if (at == record_.end()) {
-    throw RowError(name_ + ": there is no column '" + field_ + "'; name another with --column");
+    throw RowError(name_ + ": there is no column '" + field_ +
+                   "'; choose another one with --column");
   }
   column_ = static_cast<size_t>(at - record_.begin());
 }
@@ -63,7 +64,7 @@ int TextRows::peek() {
   return byte;
 }
 
-// Without its end; false where there is none any more.
+// Reads a line without its end. Returns false at the end of the file.
 bool TextRows::read_line(std::string& line) {
   line.clear();
   int byte = get();
@@ -122,7 +123,7 @@ std::optional<std::string> TextRows::next() {
     text = std::move(record_[column_]);
   } else if (format_ == RowFormat::kJsonLines) {
     const Json object = Json::parse(line_, nullptr, false);
-    if (!object.is_object()) fail("it is no JSON object");
+    if (!object.is_object()) fail("it is not a JSON object");
     const auto at = object.find(field_);
     if (at == object.end() || !at->is_string()) fail("it has no text \"" + field_ + "\"");
     text = at->get<std::string>();

@@ -1,5 +1,5 @@
-// The texts of a file, row by row, in the memory of one row: lines, JSON lines or CSV. Owns what it
-// reads from; one thread.
+// Reads the texts of a file row by row: lines, JSON lines or CSV. Holds one row in memory. Owns the
+// file. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -14,41 +14,41 @@ namespace billow::cli {
 
 inline constexpr uint64_t kMaxRowBytes = uint64_t{64} << 20;
 
-// A row that cannot be used, or a file without the rows that were asked for: the input is at fault.
+// An input error: a row that cannot be used, or a file without the requested rows.
 class RowError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
 enum class RowFormat : uint8_t {
-  kLines,      // each line is a text, an empty one too
-  kJsonLines,  // each line is an object with a field; empty lines are no rows
-  kCsv,        // RFC 4180 with a line of names; empty lines are no rows
+  kLines,      // each line is a text, even an empty line
+  kJsonLines,  // each line is an object with a field; empty lines are skipped
+  kCsv,        // RFC 4180 with a header line; empty lines are skipped
 };
 
-// By the end of a file's name: .jsonl, .ndjson, .csv; lines for all others.
+// Returns the format for a file name: .jsonl, .ndjson or .csv; kLines for other names.
 RowFormat row_format_of(const std::string& path);
 
 class TextRows {
  public:
-  // Of a file; of standard input where `path` is empty. `field` is the name of the JSON field or of
-  // the column. Throws RowError where it cannot be read, or there is no such column.
+  // Opens a file, or standard input if `path` is empty. `field` is the name of the JSON field or of
+  // the column. Throws RowError if the file cannot be read or has no such column.
   TextRows(std::string path, RowFormat format, std::string field);
 
-  // The next row's text; nothing at the end. Throws RowError, which names the row.
+  // Returns the next row's text; nullopt at the end. Throws RowError with the row's number.
   std::optional<std::string> next();
-  // Goes behind rows without looking into them. Throws RowError where there are fewer.
+  // Skips rows without checking them. Throws RowError if there are fewer rows.
   void skip(uint64_t n_rows);
-  // Goes on behind `n_rows` rows, which end at `offset`: both as they were told before.
+  // Continues after `n_rows` rows, which end at `offset`. Both are values of an earlier reader.
   void resume(uint64_t n_rows, uint64_t offset);
 
-  uint64_t n_rows() const noexcept { return n_rows_; }  // that were read or passed
-  uint64_t offset() const noexcept { return offset_; }  // bytes that they take
-  // "FILE: row 17: WHY", rows counted from 0.
+  uint64_t n_rows() const noexcept { return n_rows_; }  // rows that were read or skipped
+  uint64_t offset() const noexcept { return offset_; }  // bytes of these rows
+  // Returns "FILE: row 17: WHY". Rows are counted from 0.
   std::string at_row(uint64_t row, const std::string& why) const;
 
  private:
-  [[noreturn]] void fail(const std::string& why) const;  // of the next row
+  [[noreturn]] void fail(const std::string& why) const;  // names the next row
   int get();
   int peek();
   bool read_line(std::string& line);

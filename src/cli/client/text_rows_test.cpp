@@ -14,7 +14,7 @@ struct Rows {
     store::write_test_file(path, content);
     rows.emplace(path, row_format_of(path), field);
   }
-  // Texts with "|" behind each, then what ended them.
+  // Returns the texts, each followed by "|", then the error that ended them.
   std::string all() {
     std::string texts;
     try {
@@ -29,24 +29,24 @@ struct Rows {
   std::optional<TextRows> rows;
 };
 
-TEST(TextRows, EachLineIsARowAnEmptyOneToo) {
+TEST(TextRows, ReadsEachLineAsARowEvenAnEmptyOne) {
   EXPECT_EQ(Rows("a\n\nb c\r\nd").all(), "a||b c|d|");
   EXPECT_EQ(Rows("").all(), "");
-  EXPECT_EQ(Rows("\xEF\xBB\xBFx\n").all(), "x|") << "a byte order mark is no text";
+  EXPECT_EQ(Rows("\xEF\xBB\xBFx\n").all(), "x|") << "a byte order mark is not text";
   EXPECT_EQ(Rows("\xEF\xBCx\n").all(), "\xEF\xBCx|");
 }
 
-TEST(TextRows, JsonLinesHaveAField) {
+TEST(TextRows, ReadsAFieldOfJsonLines) {
   EXPECT_EQ(Rows("{\"text\":\"a\\n\"}\n\n  \n{\"n\":1,\"text\":\"b\"}\n", "in.jsonl").all(),
             "a\n|b|");
   EXPECT_EQ(Rows("{\"body\":\"a\"}", "in.ndjson", "body").all(), "a|");
   EXPECT_EQ(Rows("{\"text\":\"a\"}\n{\"text\":5}\n", "in.jsonl").all(),
             "a|: row 1: it has no text \"text\"");
   EXPECT_EQ(Rows("{\"text\":\"a\"}\n\n{\"te\n", "in.jsonl").all(),
-            "a|: row 1: it is no JSON object");
+            "a|: row 1: it is not a JSON object");
 }
 
-TEST(TextRows, CsvIsThatOfTheStandard) {
+TEST(TextRows, ReadsCsvOfRfc4180) {
   EXPECT_EQ(Rows("id,text\r\n1,a\r\n2,\"b, \"\"c\"\"\nd\"\r\n\r\n3,\n4,last", "in.csv").all(),
             "a|b, \"c\"\nd||last|");
   EXPECT_EQ(Rows("\"te\"\"xt\",n\nx,1\n", "in.csv", "te\"xt").all(), "x|");
@@ -56,7 +56,7 @@ TEST(TextRows, CsvIsThatOfTheStandard) {
   EXPECT_THROW(Rows("", "in.csv"), RowError);
 }
 
-TEST(TextRows, ReadingGoesOnWhereItWasLeft) {
+TEST(TextRows, ResumesAtAnOffset) {
   const std::string csv = "text,n\na,1\n\"b\nb\",2\nc,3\n";
   Rows first(csv, "in.csv");
   first.rows->skip(2);
@@ -75,7 +75,7 @@ TEST(TextRows, ReadingGoesOnWhereItWasLeft) {
   }
 }
 
-TEST(TextRows, AFileThatIsNotThereIsTheInputsFault) {
+TEST(TextRows, ThrowsRowErrorForAMissingFile) {
   EXPECT_THROW(TextRows("/nowhere/in.txt", RowFormat::kLines, ""), RowError);
 }
 

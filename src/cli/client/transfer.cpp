@@ -1,4 +1,4 @@
-// billow pull and push: models between the server and registries.
+// billow pull and push: transfer models between the server and registries.
 #include "cli/client/transfer.h"
 
 #include <CLI/CLI.hpp>
@@ -46,7 +46,7 @@ void add_transfer(CLI::App& app, const char* name, const char* description, cons
       [options, path](const std::vector<std::string>& words) {
         transfer(*connected_client(), path, words[0], options->insecure);
       });
-  command.add_flag("--insecure", options->insecure, "Ask a registry that has no TLS");
+  command.add_flag("--insecure", options->insecure, "Allow a registry without TLS");
 }
 
 }  // namespace
@@ -55,7 +55,8 @@ void show_step(const Json& object, StatusLine& status) {
   const std::string step = text_field(object, "status");
   const uint64_t total = count_field(object, "total");
   if (total == 0) return status.show(step);
-  const bool is_pull = step.starts_with("pulling ");  // the others have no colon in Ollama's either
+  const bool is_pull =
+      step.starts_with("pulling ");  // as in Ollama's client, other steps have no colon
   status.show(is_pull ? step + ":" : step, count_field(object, "completed"), total);
 }
 

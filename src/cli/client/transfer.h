@@ -1,4 +1,4 @@
-// Pulls and pushes of the server, shown as they go. For the main thread.
+// Shows pulls and pushes of the server while they run. Use it from the main thread.
 #pragma once
 
 #include <string>
@@ -9,11 +9,11 @@
 
 namespace billow::cli {
 
-// Has the server pull a model from its registry. `insecure`: by http. Ends the program when the
-// user interrupts it; the server keeps what has come. Throws ApiError with what went wrong.
+// Makes the server pull a model from its registry. `insecure`: over http. If the user interrupts,
+// ends the program; the server keeps the received parts. Throws ApiError if the pull fails.
 void pull_model(ApiClient& client, const std::string& model, bool insecure);
 
-// Shows an object {"status", "total", "completed"} of the server's progress.
+// Shows a progress object of the server: {"status", "total", "completed"}.
 void show_step(const Json& object, StatusLine& status);
 
 }  // namespace billow::cli

@@ -1,4 +1,4 @@
-// A text that a user edited, with what tells typed text from pasted text. Pure data.
+// Distinguishes the typed parts of an edited text from pasted parts. Plain data.
 #pragma once
 
 #include <cstddef>
@@ -6,8 +6,8 @@
 
 namespace billow::cli {
 
-// Only what is typed can be a command. The bytes at both ends of a text that were typed; by
-// default all of it was.
+// Number of typed bytes at both ends of a text. By default, all bytes were typed. Only typed text
+// can be a command.
 struct TypedEnds {
   size_t head = std::string::npos;
   size_t tail = std::string::npos;

@@ -33,7 +33,7 @@ void write_all(int file, const std::string& path, std::string_view bytes) {
   }
 }
 
-// The file appears whole or not at all.
+// Replaces a file atomically.
 void replace_file(const std::string& path, std::string_view bytes) {
   const std::string next = path + ".next";
   const int file = ::open(next.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
@@ -49,12 +49,13 @@ void replace_file(const std::string& path, std::string_view bytes) {
   if (std::rename(next.c_str(), path.c_str()) != 0) throw system_error("cannot write", path, errno);
 }
 
-// False where it was published meanwhile, by the process that had the lock.
+// Returns whether `file` is still the file at `path`. It is not if the process with the lock has
+// published it.
 bool is_file_at(int file, const std::string& path) {
   struct stat open_one{};
-  struct stat there{};
-  return ::fstat(file, &open_one) == 0 && ::stat(path.c_str(), &there) == 0 &&
-         open_one.st_ino == there.st_ino && open_one.st_dev == there.st_dev;
+  struct stat current{};
+  return ::fstat(file, &open_one) == 0 && ::stat(path.c_str(), &current) == 0 &&
+         open_one.st_ino == current.st_ino && open_one.st_dev == current.st_dev;
 }
 
 uint64_t count(const Json& object, const char* name) {
@@ -68,7 +69,7 @@ VectorFormat vector_format_of(const std::string& path) {
   const std::string name = lower_case(path);
   if (name.ends_with(".parquet")) {
     throw Error(ErrorCode::kUnsupported,
-                path + ": Parquet is not written; choose .npy or .jsonl and convert that");
+                path + ": Parquet is not supported; write .npy or .jsonl and convert the file");
   }
   return name.ends_with(".npy") ? VectorFormat::kNumpy : VectorFormat::kJsonLines;
 }
@@ -113,9 +114,9 @@ bool VectorFile::resume() {
     return false;
   }
   n_bytes_ = count(json, "bytes");
-  const off_t there = ::lseek(file_, 0, SEEK_END);
-  if (there < 0 || static_cast<uint64_t>(there) < n_bytes_) return false;
-  // What stands behind was not told of when the work ended.
+  const off_t n_stored = ::lseek(file_, 0, SEEK_END);
+  if (n_stored < 0 || static_cast<uint64_t>(n_stored) < n_bytes_) return false;
+  // Removes the rows after the last checkpoint.
   if (::ftruncate(file_, static_cast<off_t>(n_bytes_)) != 0 || ::lseek(file_, 0, SEEK_END) < 0)
     throw system_error("cannot write", part_, errno);
   n_rows_ = count(json, "rows");
@@ -148,9 +149,9 @@ void VectorFile::append(uint64_t row, std::span<const float> vector) {
   if (n_rows_ == 0) n_values_ = vector.size();
   if (vector.size() != n_values_) {
     throw Error(ErrorCode::kInvalidInput,
-                "the server gave a vector of " + std::to_string(vector.size()) +
-                    " values for row " + std::to_string(row) + ", and " +
-                    std::to_string(n_values_) + " for others; has the model changed meanwhile?");
+                "the server returned a vector of " + std::to_string(vector.size()) +
+                    " values for row " + std::to_string(row) + ", but of " +
+                    std::to_string(n_values_) + " values for earlier rows; has the model changed?");
   }
   std::string bytes;
   if (format_ == VectorFormat::kJsonLines) {

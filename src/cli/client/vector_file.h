@@ -1,6 +1,6 @@
-// A file of vectors while it is made: OUT.part, and OUT.part.json, which tells how far it is, so
-// that the same work can go on after whatever ended it. It becomes OUT, whole, by a rename. Owns
-// the files; one thread, and by a lock on the part one process.
+// Writes a file of vectors. While it grows, its name is OUT.part, and OUT.part.json stores its
+// progress. So the same job can resume after an interruption. At the end, a rename makes it OUT.
+// Owns the files. Not thread-safe; a lock on OUT.part keeps other processes out.
 #pragma once
 
 #include <chrono>
@@ -18,14 +18,14 @@ enum class VectorFormat : uint8_t {
   kNumpy,      // a .npy array of float32, [rows][values]
 };
 
-// By the end of a file's name: .npy, JSON lines for all others. Throws Error (kUnsupported) for
-// .parquet.
+// Returns the format for a file name: kNumpy for .npy, else kJsonLines. Throws Error (kUnsupported)
+// for .parquet.
 VectorFormat vector_format_of(const std::string& path);
 
-// With the line's end.
+// Appends a line of JSON, with its line end.
 void append_json_line(std::string& text, uint64_t row, std::span<const float> vector);
 
-// Another process makes the file now.
+// Another process is writing the file.
 class FileInUse : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -33,26 +33,28 @@ class FileInUse : public std::runtime_error {
 
 class VectorFile {
  public:
-  // Goes on with what is there if it is of the same `job`, a text that tells all that the vectors
-  // depend on; else begins anew. Throws Error, and FileInUse.
+  // Resumes an existing part if it belongs to the same `job`; else starts over. `job` is a text
+  // that contains everything that the vectors depend on. Throws Error and FileInUse.
   VectorFile(std::string path, VectorFormat format, std::string job);
   ~VectorFile();
   VectorFile(const VectorFile&) = delete;
   VectorFile& operator=(const VectorFile&) = delete;
 
-  uint64_t n_rows() const noexcept { return n_rows_; }  // that it has
+  uint64_t n_rows() const noexcept { return n_rows_; }  // rows in the file
   uint64_t n_values() const noexcept { return n_values_; }
-  uint64_t input_offset() const noexcept { return input_offset_; }  // behind them, as it was told
+  uint64_t input_offset() const noexcept {
+    return input_offset_;
+  }  // the last offset that mark() received
   bool was_of_another_job() const noexcept { return was_of_another_job_; }
 
-  // The next row's vector. Throws Error where its size is not that of the others.
+  // Appends the vector of the next row. Throws Error if its size differs from earlier vectors.
   void append(uint64_t row, std::span<const float> vector);
-  // All rows up to now came from the first `input_offset` bytes. At times this puts them on the
-  // disk.
+  // Records that all rows so far came from the first `input_offset` bytes of the input. At most
+  // once per second, calls checkpoint().
   void mark(uint64_t input_offset);
-  // Puts them on the disk now.
+  // Writes all marked rows and the progress to the disk.
   void checkpoint();
-  // Puts all on the disk under its name; nothing may be called behind it.
+  // Writes everything to the disk and renames the file to its final name. No call may follow.
   void publish();
 
  private:
@@ -68,11 +70,11 @@ class VectorFile {
   const std::string job_;
   int file_ = -1;
   std::string buffer_;
-  uint64_t n_bytes_ = 0;  // of the part, the buffer included
+  uint64_t n_bytes_ = 0;  // size of the part, including the buffer
   uint64_t n_rows_ = 0;
   uint64_t n_values_ = 0;
   uint64_t input_offset_ = 0;
-  uint64_t n_marked_rows_ = 0;  // what input_offset_ belongs to
+  uint64_t n_marked_rows_ = 0;  // number of rows at the last mark()
   uint64_t n_marked_bytes_ = 0;
   bool was_of_another_job_ = false;
   std::chrono::steady_clock::time_point next_checkpoint_{};

@@ -21,7 +21,7 @@ std::string bytes_of(const std::string& path) {
   return content ? content->bytes : "absent";
 }
 
-TEST(VectorFile, IsThereOnceItIsWhole) {
+TEST(VectorFile, AppearsOnceItIsComplete) {
   const store::TestFolder folder;
   const std::string path = folder.path() + "/v.npy";
   VectorFile file(path, VectorFormat::kNumpy, "job");
@@ -36,7 +36,7 @@ TEST(VectorFile, IsThereOnceItIsWhole) {
   EXPECT_EQ(store::children(folder.path()), std::vector<std::string>{"v.npy"});
 }
 
-TEST(VectorFile, TheSameWorkGoesOnBehindWhatWasMarked) {
+TEST(VectorFile, ResumesAfterTheLastMark) {
   const store::TestFolder folder;
   const std::string path = folder.path() + "/v.jsonl";
   {
@@ -56,7 +56,7 @@ TEST(VectorFile, TheSameWorkGoesOnBehindWhatWasMarked) {
   EXPECT_EQ(bytes_of(path), "{\"index\":7,\"embedding\":[1]}\n{\"index\":8,\"embedding\":[3]}\n");
 }
 
-TEST(VectorFile, OtherWorkBeginsAnew) {
+TEST(VectorFile, StartsOverForAnotherJob) {
   const store::TestFolder folder;
   const std::string path = folder.path() + "/v.jsonl";
   {
@@ -76,19 +76,19 @@ TEST(VectorFile, OtherWorkBeginsAnew) {
   }
   std::filesystem::resize_file(path + ".part", 3);
   VectorFile file(path, VectorFormat::kJsonLines, "another");
-  EXPECT_EQ(file.n_rows(), 0u) << "a part that has become shorter is of no use";
+  EXPECT_EQ(file.n_rows(), 0u) << "a part that became shorter cannot resume";
   file.publish();
   EXPECT_EQ(bytes_of(path), "");
 }
 
-TEST(VectorFile, ItsKindIsInItsName) {
+TEST(VectorFile, DerivesTheFormatFromTheName) {
   EXPECT_EQ(vector_format_of("a.NPY"), VectorFormat::kNumpy);
   EXPECT_EQ(vector_format_of("a.jsonl"), VectorFormat::kJsonLines);
   EXPECT_EQ(vector_format_of(""), VectorFormat::kJsonLines);
   EXPECT_THROW(vector_format_of("a.parquet"), Error);
 }
 
-TEST(VectorRecipe, EqualRecipesAloneHaveEqualFingerprints) {
+TEST(VectorRecipe, OnlyEqualRecipesHaveEqualFingerprints) {
   const VectorRecipe recipe{.weights = "sha256:00"};
   EXPECT_EQ(canonical_json(recipe),
             R"({"dimensions":0,"normalize":true,"op":"embed","pooling":"","prefix":"",)"

@@ -26,7 +26,7 @@ std::string fingerprint(const VectorRecipe& recipe) {
 
 std::string weights_digest(ApiClient& client, const std::string& model) {
   const Json shown = client.post("/api/show", {{"model", model}});
-  // Its first FROM names the file of the weights: "FROM /models/blobs/sha256-...".
+  // The first FROM of the Modelfile names the file of the weights: "FROM /models/blobs/sha256-...".
   std::istringstream lines(text_field(shown, "modelfile"));
   for (std::string line; std::getline(lines, line);) {
     if (!line.starts_with("FROM ")) continue;
@@ -37,13 +37,13 @@ std::string weights_digest(ApiClient& client, const std::string& model) {
     break;
   }
   throw Error(ErrorCode::kUnsupported,
-              "the server does not tell the digest of the weights of '" + model + "'");
+              "the server does not report the digest of the weights of '" + model + "'");
 }
 
 void check_truncation(const std::string& truncation) {
   if (truncation == "none" || truncation == "left" || truncation == "right") return;
   throw Error(ErrorCode::kInvalidInput,
-              "--truncate is none, left or right, not '" + truncation + "'");
+              "--truncate must be none, left or right, not '" + truncation + "'");
 }
 
 }  // namespace billow::cli

@@ -1,5 +1,6 @@
-// What vectors depend on, and its fingerprint: equal fingerprints, equal vectors (but for rounding
-// between kinds of processors). Pure but for weights_digest; any thread.
+// Everything that vectors depend on, and its fingerprint. Equal fingerprints mean equal vectors,
+// except for rounding on different kinds of processors. Pure and thread-safe, except
+// weights_digest.
 #pragma once
 
 #include <cstddef>
@@ -11,26 +12,26 @@ namespace billow::cli {
 
 struct VectorRecipe {
   std::string weights{};  // digest of the blob: "sha256:..."
-  std::string pooling{};  // in place of the model's; empty: that
-  std::string prefix{};   // before every text
-  size_t dimensions = 0;  // 0: all
+  std::string pooling{};  // empty: the model's pooling
+  std::string prefix{};   // goes before every text
+  size_t dimensions = 0;  // 0: all dimensions
   bool normalise = true;
   std::string truncation = "right";  // "none", "left", "right"
 };
 
-// Compact, with its names in alphabetical order:
+// Returns compact JSON with its names in alphabetical order:
 // {"dimensions":0,"normalize":true,"op":"embed","pooling":"","prefix":"","truncate":"right",
 // "weights":"sha256:..."}
 std::string canonical_json(const VectorRecipe& recipe);
 
-// "sha256:" and 64 digits: of the canonical JSON.
+// Returns "sha256:" and the 64 digits of the canonical JSON's digest.
 std::string fingerprint(const VectorRecipe& recipe);
 
-// The digest of the weights of a model on the server. Throws ApiError, and Error where the server
-// does not tell it.
+// Returns the digest of the weights of a model on the server. Throws ApiError, and Error if the
+// server does not report it.
 std::string weights_digest(ApiClient& client, const std::string& model);
 
-// Throws Error for what is neither "none" nor "left" nor "right".
+// Throws Error if `truncation` is not "none", "left" or "right".
 void check_truncation(const std::string& truncation);
 
 }  // namespace billow::cli

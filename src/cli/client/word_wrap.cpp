@@ -30,7 +30,7 @@ std::string WordWrap::wrapped(std::string_view piece) {
     const size_t width = display_width(c);
     const bool is_blank = c == " " || c == "\t";
     if (column_ + width > limit_) {
-      if (is_blank || word_columns_ >= column_) {  // nothing to take back, or nowhere to put it
+      if (is_blank || word_columns_ >= column_) {  // no word to move, or the word fills the line
         out += '\n';
         column_ = word_columns_ = 0;
         word_.clear();

@@ -1,4 +1,4 @@
-// Breaks the lines of a stream of text between words. One thread.
+// Wraps a stream of text between words. Not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -9,17 +9,18 @@ namespace billow::cli {
 
 class WordWrap {
  public:
-  // For a terminal of so many columns; less than 10, or 0, is one that is left alone.
+  // `n_columns` is the width of the terminal; less than 10: do not wrap.
   explicit WordWrap(size_t n_columns);
 
-  // What to write for the next piece, which may end anywhere but inside a character. A word that
-  // turns out too long for its line is taken back by control characters and begun on the next.
+  // Returns the bytes to write for the next piece of text. A piece may end anywhere except inside a
+  // character. If a word is too long for its line, control characters erase it, and it moves to the
+  // next line.
   std::string wrapped(std::string_view piece);
 
  private:
-  size_t limit_;  // columns that text may take
+  size_t limit_;  // max columns of text
   size_t column_ = 0;
-  std::string word_;  // what has been written of the word at the end of the line
+  std::string word_;  // the last word of the line, as far as it is written
   size_t word_columns_ = 0;
 };
 

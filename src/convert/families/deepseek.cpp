@@ -1,5 +1,5 @@
 // DeepSeek V2 and V3, Kimi K2, GLM 4.7 Flash: latent attention. All heads share one row of keys and
-// values, so the file has them as one head.
+// values, so the GGUF file has one KV head.
 #include "convert/families/families.h"
 #include "convert/families/keys.h"
 #include "convert/families/names.h"

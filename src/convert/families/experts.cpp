@@ -37,7 +37,7 @@ constexpr TensorRule kLlama4Names[] = {
     {"model.layers.#.feed_forward.shared_expert.up_proj", "blk.#.ffn_up_shexp"},
     {"model.layers.#.feed_forward.shared_expert.down_proj", "blk.#.ffn_down_shexp"},
 };
-// GGUF has no keys for these: all readers assume the values of Llama 4.
+// GGUF has no keys for these fields: all readers assume the values of Llama 4.
 constexpr std::pair<std::string_view, double> kLlama4Constants[] = {{"attention_chunk_size", 8192},
                                                                     {"attn_scale", 0.1},
                                                                     {"floor_scale", 8192},
@@ -50,7 +50,7 @@ void llama4_keys(const LanguageModel& model, KeyWriter& keys) {
   keys.count("expert_feed_forward_length", config.require_size({"intermediate_size"}));
   const std::vector<bool> full = config.layers_of("full_attention");
   if (!full.empty() && std::ranges::find(full, false) == full.end())
-    return keys.count("attention.sliding_window", 0);  // which needs none of the constants
+    return keys.count("attention.sliding_window", 0);  // needs none of the constants
   for (const auto& [name, value] : kLlama4Constants)
     if (config.number({name}).value_or(value) != value)
       config.refuse_unknown(fmt::format("\"{}\" must be {} in a Llama 4", name, value));
@@ -89,7 +89,7 @@ void ernie_keys(const LanguageModel& model, KeyWriter& keys) {
   const auto n_shared = config.count({"moe_num_shared_experts"});
   if (!n_shared) return;
   keys.count("expert_shared_count", *n_shared);
-  // As llama.cpp's converter writes it; both engines go by the tensors.
+  // Like llama.cpp's converter. Both engines use the tensors instead of this key.
   if (*n_shared > 0)
     keys.count("expert_shared_feed_forward_length",
                config.require_size({"intermediate_size"}) / config.n_kv_heads());
@@ -106,7 +106,7 @@ constexpr TensorRule kHunyuanNames[] = {
     {"model.layers.#.mlp.shared_mlp.up_proj", "blk.#.ffn_up_shexp"},
     {"model.layers.#.mlp.shared_mlp.down_proj", "blk.#.ffn_down_shexp"},
 };
-// A rotation whose base grows: NTK-aware, with the exponent that its authors chose.
+// Writes the base of an NTK-aware rotation, with the exponent that the authors chose.
 void hunyuan_rope(const ModelConfig& config, double alpha_otherwise, KeyWriter& keys) {
   if (config.rope_type() != "dynamic") return;
   const double alpha = config.rope_number("alpha").value_or(alpha_otherwise);
@@ -123,7 +123,7 @@ void hunyuan_keys(const LanguageModel& model, KeyWriter& keys) {
   standard_keys(model, keys);
   hunyuan_rope(model.config, 50, keys);
 }
-// One number for all layers, or an equal one for each.
+// Returns the number of all layers: one number, or a list of equal numbers.
 uint32_t of_all_layers(const ModelConfig& config, std::string_view name) {
   const auto list = config.counts(name);
   if (!list) return config.require_count({name});
@@ -175,10 +175,10 @@ void bailing_keys(const LanguageModel& model, KeyWriter& keys) {
     keys.count("nextn_predict_layers", model.n_predicting);
 }
 
-// Experts behind one another in one matrix.
+// Splits a matrix that contains the experts one after the other.
 void stacked(Shaping& shaping) {
   const uint64_t n = shaping.config().part("ffn_config").require_size({"moe_num_experts"});
-  if (shaping.n_rows() % n != 0) shaping.refuse("has no whole experts");
+  if (shaping.n_rows() % n != 0) shaping.refuse("does not consist of whole experts");
   shaping.reshape({n, shaping.n_rows() / n, shaping.row_len()});
 }
 void stacked_turned(Shaping& shaping) {

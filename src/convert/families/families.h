@@ -1,5 +1,5 @@
-// The families of language models that can be converted, one row each in language_families.cpp, and
-// what some of them share. Constant; any thread.
+// The language model families that the converter supports, and functions that several families
+// share. language_families.cpp has a table with one row per family. Constants, thread-safe.
 #pragma once
 
 #include "convert/language_family.h"
@@ -82,9 +82,9 @@ extern const LanguageFamily kStableLm;
 extern const LanguageFamily kStarcoder;
 extern const LanguageFamily kStarcoder2;
 
-// Keys of models with latent attention.
+// Writes the keys of models with latent attention.
 void latent_attention_keys(const LanguageModel& model, KeyWriter& keys);
-// Keys of Gemma 3 and those behind it.
+// Writes the keys of Gemma 3 and of its successors.
 void gemma3_keys(const LanguageModel& model, KeyWriter& keys);
 
 }  // namespace billow::convert

@@ -1,5 +1,5 @@
-// Gemma 1 to 3: norms have what their weights exceed 1 by. The output of the first two is the table
-// of tokens.
+// Gemma 1 to 3. Norm tensors contain the weight minus 1. Gemma 1 and 2 use the token table as
+// output.
 #include "convert/families/families.h"
 #include "convert/families/keys.h"
 #include "convert/families/names.h"
@@ -38,7 +38,7 @@ void gemma2_keys(const LanguageModel& model, KeyWriter& keys) {
   keys.count("attention.sliding_window", config.require_size({"sliding_window"}));
 }
 
-// A Gemma 3 without a head, whose tokens see those behind them.
+// A Gemma 3 without an output, whose tokens also see later tokens.
 constexpr std::string_view kGemmaEmbeddingClasses[] = {"Gemma3TextModel"};
 std::string embedding_name(const ModelConfig& /*config*/, std::string name) {
   return name.starts_with("model.") ? name : "model." + name;

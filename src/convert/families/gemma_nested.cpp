@@ -1,4 +1,4 @@
-// Gemma 3n and 4: an input of its own for each layer, layers that share keys and values.
+// Gemma 3n and 4: each layer has its own input, and some layers share keys and values.
 #include <cmath>
 #include <limits>
 
@@ -27,7 +27,8 @@ constexpr TensorRule kLayerInputs[] = {
     {"model.layers.#.post_per_layer_input_norm", "blk.#.post_norm"},
 };
 
-// Tables of tokens that are shorter than the vocabulary: there are no rows for pictures and sounds.
+// Pads token tables that are shorter than the vocabulary: they have no rows for pictures and
+// sounds.
 void padded(Shaping& shaping) {
   const uint32_t n = shaping.config().count({"vocab_size"}).value_or(262400);
   if (shaping.n_rows() < n) shaping.resize_rows(n);
@@ -61,7 +62,7 @@ void gemma3n_keys(const LanguageModel& model, KeyWriter& keys) {
   keys.count("embedding_length_per_layer_input",
              config.require_size({"hidden_size_per_layer_input"}));
   keys.count("attention.shared_kv_layers", config.require_count({"num_kv_shared_layers"}));
-  // A share of the values of a gate is left out: as many deviations beyond the mean.
+  // A share of the gate values is dropped. The scale is the number of deviations above the mean.
   std::vector<float> scales;
   const auto shares = config.numbers("activation_sparsity_pattern");
   for (uint32_t layer = 0; layer < config.n_layers(); ++layer) {
@@ -121,8 +122,8 @@ void gemma4_keys(const LanguageModel& model, KeyWriter& keys) {
   const auto factor = number_in(config.rope(), "partial_rotary_factor").value_or(1);
   keys.count("rope.dimension_count_swa", static_cast<uint64_t>(config.head_len() * factor));
 }
-// Layers that see everything rotate some pairs of a head: the others are divided by so much that
-// they stand still.
+// Layers without a window rotate only some pairs of a head. The other pairs get a divisor that is
+// so large that they do not rotate.
 std::vector<ComputedTensor> gemma4_divisors(const LanguageModel& model, KeyWriter& /*keys*/) {
   const ModelConfig& config = model.config;
   if (config.rope_type() != "proportional")

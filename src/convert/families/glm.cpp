@@ -1,4 +1,4 @@
-// GLM 4 of all years: dense, with experts, and of 2024 under ChatGLM's names.
+// All versions of GLM 4: dense, with experts, and the models of 2024 with ChatGLM's names.
 #include "base/json.h"
 #include "convert/families/families.h"
 #include "convert/families/keys.h"
@@ -13,7 +13,8 @@ constexpr std::string_view kGlm4MoeClasses[] = {"Glm4MoeForCausalLM",
 constexpr std::string_view kChatGlmClasses[] = {"GlmForCausalLM", "ChatGLMModel",
                                                 "ChatGLMForConditionalGeneration"};
 
-// Models with pictures rotate by sections, whose halves stand apart in GGUF.
+// Separates the halves of a head for models with pictures. They rotate by sections, and GGUF stores
+// their halves separately.
 void apart_where_sections(Shaping& shaping) {
   const ModelConfig& config = shaping.config();
   if (!config.rope().contains("mrope_section")) return;

@@ -1,5 +1,5 @@
-// gpt-oss: experts with biases, whose gates and ups take turns row by row. Their published weights
-// are in MXFP4, and stay so.
+// gpt-oss: experts with biases. Rows of gate and up matrices alternate. The published weights are
+// in MXFP4 and stay in MXFP4.
 #include "convert/families/families.h"
 #include "convert/families/keys.h"
 #include "convert/families/names.h"

@@ -1,5 +1,5 @@
-// Granite 3 and 4, dense, with experts, and with Mamba 2 in most layers. Gate and up of experts are
-// one matrix.
+// Granite 3 and 4: dense, with experts, and with Mamba 2 in most layers. The gate and up matrices
+// of the experts are stored as one matrix.
 #include <algorithm>
 
 #include "convert/families/families.h"
@@ -25,7 +25,7 @@ constexpr TensorRule kMoeNames[] = {
     {"model.layers.#.shared_mlp.input_linear", "blk.#.ffn_gate_shexp", first_half},
     {"model.layers.#.shared_mlp.input_linear", "blk.#.ffn_up_shexp", second_half},
     {"model.layers.#.shared_mlp.output_linear", "blk.#.ffn_down_shexp"},
-    // Without experts the shared part is all there is; see dense_name().
+    // Without experts, the shared part is the whole feed-forward part; see dense_name().
     {"model.layers.#.only_mlp.input_linear", "blk.#.ffn_gate", first_half},
     {"model.layers.#.only_mlp.input_linear", "blk.#.ffn_up", second_half},
     {"model.layers.#.only_mlp.output_linear", "blk.#.ffn_down"},
@@ -65,7 +65,7 @@ void moe_keys(const LanguageModel& model, KeyWriter& keys) {
   if (shared && *shared != 0) keys.count("expert_shared_feed_forward_length", *shared);
 }
 
-// Layers with attention: by their types, by a list, or every so many.
+// Returns the layers with attention, from their types, from a list, or from a period.
 std::vector<bool> attention_layers(const ModelConfig& config) {
   std::vector<bool> layers = config.layers_of("attention");
   if (!layers.empty()) return layers;

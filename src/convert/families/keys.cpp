@@ -11,7 +11,7 @@
 namespace billow::convert {
 namespace {
 
-// Expert gating functions by GGUF's numbers.
+// Expert gating functions and their GGUF numbers.
 struct Gating {
   std::string_view name;
   uint32_t number;
@@ -39,7 +39,7 @@ void yarn_keys(const ModelConfig& config, KeyWriter& keys) {
 }
 
 void scaling_keys(const LanguageModel& model, KeyWriter& keys) {
-  // No scaling, or tensors that are made elsewhere.
+  // Types without scaling, and types whose scaling is stored as tensors.
   constexpr std::string_view kOthers[] = {"default", "llama3", "mrope", "none"};
   const ModelConfig& config = model.config;
   const std::string type = config.rope_type();
@@ -66,7 +66,7 @@ void section_keys(const ModelConfig& config, KeyWriter& keys) {
   std::vector<uint32_t> sections;
   for (const Document& size : *at) {
     if (!size.is_number_unsigned() || sections.size() == 4)
-      config.refuse("mrope_section", "must be up to four sizes");
+      config.refuse("mrope_section", "must be an array of at most four sizes");
     sections.push_back(size.get<uint32_t>());
   }
   sections.resize(4);
@@ -86,7 +86,7 @@ void expert_keys(const ModelConfig& config, KeyWriter& keys) {
   const auto* known = std::ranges::find(kGatings, *gating, &Gating::name);
   if (known == std::end(kGatings)) {
     config.refuse_unknown(fmt::format(
-        "experts by '{}' are not supported (known: softmax, sigmoid, sqrtsoftplus)", *gating));
+        "expert gating by '{}' is not supported (known: softmax, sigmoid, sqrtsoftplus)", *gating));
   }
   keys.count("expert_gating_func", known->number);
 }
@@ -191,9 +191,9 @@ std::vector<uint32_t> where(const std::vector<bool>& layers, uint32_t value) {
   return values;
 }
 
-// The rule of Llama 3.1: pairs that turn slowly are divided by the factor, fast ones are not, and
-// those between them by something between. config.json's words for it are of Hugging Face's
-// library, modeling_rope_utils.py, _compute_llama3_parameters.
+// Llama 3.1's rule: pairs with low frequencies are divided by the factor, pairs with high
+// frequencies are not, and pairs between them get a value in between. The field names are those of
+// Hugging Face's library: modeling_rope_utils.py, _compute_llama3_parameters.
 std::vector<float> llama3_divisors(const ModelConfig& config) {
   if (config.rope_type() != "llama3") return {};
   const auto positive = [&](const char* name, double otherwise) {

@@ -1,5 +1,5 @@
-// Families with a layer norm: Command R, Nemotron, StableLM, StarCoder, and those of the years
-// before Llama: GPT-2, Pythia, Falcon, BLOOM, MPT.
+// Families with a layer norm: Command R, Nemotron, StableLM, StarCoder, and families from before
+// Llama: GPT-2, Pythia, Falcon, BLOOM, MPT.
 #include "convert/families/families.h"
 #include "convert/families/keys.h"
 #include "convert/families/names.h"
@@ -79,7 +79,7 @@ constexpr TensorRule kStarcoder2Names[] = {
     {"model.layers.#.mlp.c_proj", "blk.#.ffn_down"},
 };
 
-// GPT-2 keeps its matrices turned; StarCoder has the same names and does not.
+// GPT-2 stores its matrices transposed. StarCoder has the same names, but does not transpose.
 void turned_matrix(Shaping& shaping) {
   if (shaping.shape().size() == 2) shaping.turn();
 }
@@ -100,7 +100,7 @@ constexpr TensorRule kStarcoderMatrices[] = {
     {"transformer.h.#.mlp.c_fc", "blk.#.ffn_up"},
     {"transformer.h.#.mlp.c_proj", "blk.#.ffn_down"},
 };
-// Files of the bare model have the names without their beginning.
+// Adds the prefix that files of the bare model omit.
 std::string gpt2_name(const ModelConfig& /*config*/, std::string name) {
   for (const std::string_view part : {"wte.", "wpe.", "ln_f.", "h."})
     if (name.starts_with(part)) return "transformer." + name;
@@ -147,7 +147,8 @@ void gptneox_keys(const LanguageModel& model, KeyWriter& keys) {
   keys.number("attention.layer_norm_epsilon", config.require_number({"layer_norm_eps"}));
 }
 
-// Queries of a group, its keys, its values; the file has all queries first, then all keys.
+// The source stores the queries, keys and values of each group together. GGUF stores all queries
+// first, then all keys, then all values.
 uint32_t falcon_kv_heads(const ModelConfig& config) {
   const bool is_new = config.flag("new_decoder_architecture");
   if (!is_new && config.flag("multi_query", true)) return 1;
@@ -156,10 +157,11 @@ uint32_t falcon_kv_heads(const ModelConfig& config) {
 void falcon_joint(Shaping& shaping) {
   const uint64_t n_heads = shaping.config().n_heads();
   const uint64_t n_groups = falcon_kv_heads(shaping.config());
-  if (n_groups == 0 || n_heads % n_groups != 0) shaping.refuse("has no whole groups of heads");
+  if (n_groups == 0 || n_heads % n_groups != 0)
+    shaping.refuse("does not consist of whole groups of heads");
   const uint64_t of_group = n_heads / n_groups;
   const uint64_t n_rows = shaping.n_rows();
-  if (n_rows % (n_heads + 2 * n_groups) != 0) shaping.refuse("has no whole heads");
+  if (n_rows % (n_heads + 2 * n_groups) != 0) shaping.refuse("does not consist of whole heads");
   const uint64_t len = n_rows / (n_heads + 2 * n_groups);
   shaping.gather(n_rows, [=](uint64_t at) {
     const uint64_t head = at / len;

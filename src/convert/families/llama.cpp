@@ -1,5 +1,5 @@
-// Llama and models built alike: Mistral, Mixtral, SmolLM 3, AFM, Apertus, Seed-OSS, Granite has a
-// file of its own.
+// Llama and similar models: Mistral, Mixtral, SmolLM 3, AFM, Apertus, Seed-OSS. Granite is in
+// granite.cpp.
 #include "convert/families/families.h"
 #include "convert/families/keys.h"
 #include "convert/families/names.h"
@@ -22,14 +22,14 @@ constexpr TensorRule kSeedOssNames[] = {
     {"model.layers.#.post_attention_layernorm", "blk.#.post_attention_norm"},
 };
 
-// The classes themselves say how long a head is, where config.json does not.
+// The model classes define the head length if config.json omits it.
 void first_keys(const LanguageModel& model, KeyWriter& keys) {
   llama_keys(model, keys);
   if (model.config.class_name() != "MixtralForCausalLM")
     head_lengths(model.config.head_len(), keys);
 }
 
-// xIELU has its numbers in the metadata: one of each kind for each layer.
+// GGUF stores the numbers of xIELU as metadata: one number of each kind per layer.
 constexpr TensorRule kApertusNames[] = {
     {"model.layers.#.attention_layernorm", "blk.#.attn_norm"},
     {"model.layers.#.feedforward_layernorm", "blk.#.ffn_norm"},
@@ -51,7 +51,7 @@ void apertus_keys(const LanguageModel& model, KeyWriter& keys) {
   }
 }
 
-// Queries of a group, then its keys and its values, in one matrix.
+// Splits a matrix that stores the queries, the key and the value of each group together.
 uint64_t group_rows(const Shaping& shaping) {
   const ModelConfig& config = shaping.config();
   return uint64_t{config.n_heads() / config.n_kv_heads() + 2} * config.head_len();
@@ -107,7 +107,7 @@ void exaone_keys(const LanguageModel& model, KeyWriter& keys) {
   partial_rotation(model.config, 1, keys);
 }
 
-// Joint matrices of files of the first publication.
+// Joint matrices in files of the first publication.
 void first_rows(Shaping& shaping, uint64_t first, uint64_t n) { shaping.select(1, first, n); }
 void joint_queries(Shaping& shaping) {
   const ModelConfig& config = shaping.config();

@@ -1,4 +1,4 @@
-// Ministral 3 and Mistral Small 3 and 4, with pictures or without.
+// Ministral 3 and Mistral Small 3 and 4, with or without pictures.
 #include "convert/families/families.h"
 #include "convert/families/keys.h"
 #include "convert/families/names.h"
@@ -18,7 +18,8 @@ void mistral3_keys(const LanguageModel& model, KeyWriter& keys) {
     keys.number("attention.temperature_scale", *beta);
 }
 
-// Queries far behind the original context are scaled up, which llama.cpp's converter does not say.
+// Queries far beyond the original context are scaled up. llama.cpp's converter does not write these
+// keys.
 void mistral4_keys(const LanguageModel& model, KeyWriter& keys) {
   latent_attention_keys(model, keys);
   if (const auto beta = model.config.rope_number("llama_4_scaling_beta")) {

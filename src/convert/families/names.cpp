@@ -90,11 +90,12 @@ constexpr TensorRule kMamba[] = {
     {"model.layers.#.mamba.D", "blk.#.ssm_d"},
     {"model.layers.#.mamba.out_proj", "blk.#.ssm_out"},
 };
-// The group norm has its rows by groups.
+// Gives the rows of the group norm one row per group.
 void by_groups(Shaping& shaping) {
   const uint64_t n_groups =
       shaping.config().count({"n_groups", "num_groups", "mamba_n_groups"}).value_or(1);
-  if (n_groups == 0 || shaping.n_rows() % n_groups != 0) shaping.refuse("has no whole groups");
+  if (n_groups == 0 || shaping.n_rows() % n_groups != 0)
+    shaping.refuse("does not consist of whole groups");
   shaping.reshape({n_groups, shaping.n_rows() / n_groups});
 }
 constexpr TensorRule kMamba2[] = {
@@ -132,21 +133,21 @@ uint64_t n_matrices(const Shaping& shaping) {
 
 void half(Shaping& shaping, bool is_second) {
   const uint64_t rows = shaping.n_rows() / n_matrices(shaping);
-  if (rows % 2 != 0) shaping.refuse("has no two halves");
+  if (rows % 2 != 0) shaping.refuse("has an odd number of rows");
   shaping.select(n_matrices(shaping), is_second ? rows / 2 : 0, rows / 2);
 }
 
 void every_second(Shaping& shaping, uint64_t first) {
   const std::vector<uint64_t> shape = shaping.shape();
-  // Biases of experts: a row for each.
+  // Biases of experts have one row per expert.
   if (shape.size() == 2 && shaping.name().ends_with("_bias")) {
-    if (shape[1] % 2 != 0) shaping.refuse("has no pairs");
+    if (shape[1] % 2 != 0) shaping.refuse("has an odd row length");
     shaping.reshape({shape[0] * shape[1]});
     shaping.select(shaping.n_rows() / 2, first, 1);
     shaping.describe({shape[0], shape[1] / 2});
     return;
   }
-  if (shaping.n_rows() / n_matrices(shaping) % 2 != 0) shaping.refuse("has no pairs of rows");
+  if (shaping.n_rows() / n_matrices(shaping) % 2 != 0) shaping.refuse("has an odd number of rows");
   shaping.select(shaping.n_rows() / 2, first, 1);
 }
 
@@ -156,7 +157,8 @@ void latent(Shaping& shaping, bool is_value) {
   const uint64_t value = config.require_size({"v_head_dim"});
   const uint64_t n_heads = shaping.n_rows() / (key + value);
   const uint64_t rank = shaping.row_len();
-  if (n_heads == 0 || shaping.n_rows() % (key + value) != 0) shaping.refuse("has no whole heads");
+  if (n_heads == 0 || shaping.n_rows() % (key + value) != 0)
+    shaping.refuse("does not consist of whole heads");
   shaping.select(n_heads, is_value ? key : 0, is_value ? value : key);
   shaping.reshape({n_heads, is_value ? value : key, rank});
   if (!is_value) shaping.turn();
@@ -210,7 +212,7 @@ void latent_values(Shaping& shaping) { latent(shaping, true); }
 void joint_heads(Shaping& shaping) {
   const uint64_t n_heads = shaping.config().n_heads();
   const uint64_t n = shaping.n_rows();
-  if (n % (3 * n_heads) != 0) shaping.refuse("has no whole heads");
+  if (n % (3 * n_heads) != 0) shaping.refuse("does not consist of whole heads");
   shaping.swap_rows(0, n_heads, 3, n / (3 * n_heads));
 }
 

@@ -1,5 +1,4 @@
-// Names that several families share, as rules of tensors, and what is done to their rows. Constant;
-// any thread.
+// Tensor rules and row operations that several families share. Constants, thread-safe.
 #pragma once
 
 #include "convert/language_family.h"
@@ -8,17 +7,17 @@ namespace billow::convert {
 
 // Embedding, output, norms before both sub-layers, heads, and a gated feed-forward part.
 TensorRules decoder_names();
-// Query and key heads with their rows in pairs, as architectures have it that rotate neighbours.
+// Query and key heads whose rows are reordered in pairs, for architectures that rotate neighbours.
 TensorRules paired_names();
 TensorRules head_norm_names();  // q_norm, k_norm
-// Experts, one by one or stacked, under "mlp"; the router; what corrects its choice.
+// Experts (separate or stacked) under "mlp", the router, and the correction bias of the router.
 TensorRules expert_names();
 TensorRules shared_expert_names();
 TensorRules mixtral_names();        // experts under "block_sparse_moe"
 TensorRules latent_names();         // latent attention: DeepSeek
-TensorRules post_norm_names();      // norms behind sub-layers, none before them: OLMo 2
-TensorRules sandwich_norm_names();  // norms before and behind: Gemma
-TensorRules mamba_names();          // of the first kind, under "mamba" or "mixer"
+TensorRules post_norm_names();      // norms only after the sub-layers: OLMo 2
+TensorRules sandwich_norm_names();  // norms before and after the sub-layers: Gemma
+TensorRules mamba_names();          // first version, under "mamba" or "mixer"
 TensorRules mamba2_names();
 TensorRules predicting_names();  // blocks that predict further tokens
 
@@ -36,9 +35,9 @@ void without_middle(Shaping& shaping);  // [n][1][k] becomes [n][k]
 void as_column(Shaping& shaping);       // [n] becomes [n][1]
 void minus_exp_column(Shaping& shaping);
 void flat(Shaping& shaping);
-void latent_keys(Shaping& shaping);  // of the joint matrix of DeepSeek, turned by head
+void latent_keys(Shaping& shaping);  // of DeepSeek's joint matrix, transposed per head
 void latent_values(Shaping& shaping);
-// Heads with query, key and value side by side become all queries, all keys, all values.
+// Separates heads that store query, key and value together: all queries, all keys, all values.
 void joint_heads(Shaping& shaping);
 
 }  // namespace billow::convert

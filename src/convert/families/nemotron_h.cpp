@@ -1,4 +1,4 @@
-// Nemotron H and Nemotron 3: each layer is one of Mamba 2, attention, a dense part or experts.
+// Nemotron H and Nemotron 3: each layer is Mamba 2, attention, a dense part or experts.
 #include <algorithm>
 
 #include "base/json.h"
@@ -14,7 +14,7 @@ constexpr std::string_view kClasses[] = {"NemotronHForCausalLM"};
 uint32_t attention_head_len(const ModelConfig& config) {
   return config.require_size({"head_dim", "attention_head_dim"});
 }
-// Heads do not rotate, so that any order would do; this is llama.cpp's.
+// Heads do not rotate, so any order works. This order is llama.cpp's.
 void paired(Shaping& shaping) { shaping.pair(attention_head_len(shaping.config())); }
 
 constexpr TensorRule kNames[] = {
@@ -39,7 +39,7 @@ constexpr TensorRule kNames[] = {
     {"backbone.layers.#.post_attention_norm", "blk.#.ffn_norm"},
 };
 
-// The layers by their letters: M, * for attention, - for a dense part, E for experts.
+// Returns one letter per layer: M for Mamba 2, * for attention, - for a dense part, E for experts.
 std::string letters_of(const ModelConfig& config) {
   const Document* pattern = config.find({"hybrid_override_pattern", "layers_block_type"});
   if (pattern == nullptr) config.refuse("hybrid_override_pattern", "is missing");
@@ -109,8 +109,8 @@ void keys_of(const LanguageModel& model, KeyWriter& keys) {
   count_if(config, {"moe_latent_size"}, "moe_latent_size", keys);
 }
 
-// Blocks that predict further tokens are left out: they are an attention and an experts layer,
-// which no engine joins yet.
+// Drops the blocks that predict further tokens. They combine an attention layer and an expert
+// layer, which no engine supports.
 std::string name_of(const ModelConfig& /*config*/, std::string name) {
   if (name.starts_with("mtp.")) return {};
   constexpr std::string_view kNew = "model.";

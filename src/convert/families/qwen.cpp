@@ -1,4 +1,4 @@
-// Qwen 2, 3 and their mixtures, with pictures or without.
+// Qwen 2, 3 and their mixtures of experts, with or without pictures.
 #include "convert/families/families.h"
 #include "convert/families/keys.h"
 #include "convert/families/names.h"
@@ -23,7 +23,7 @@ void moe_keys(const LanguageModel& model, KeyWriter& keys) {
            keys);
 }
 
-// Layers whose states get features of a picture: their number is all that the text part must know.
+// Writes the number of layers that receive picture features. The text part needs only this number.
 void deepstack(const ModelConfig& config, KeyWriter& keys) {
   uint64_t n = 0;
   if (config.has("vision_config")) {
@@ -40,7 +40,7 @@ void qwen3_vl_moe_keys(const LanguageModel& model, KeyWriter& keys) {
   moe_keys(model, keys);
   deepstack(model.config, keys);
 }
-// Stacked experts are turned in files of Qwen 3 VL.
+// Files of Qwen 3 VL store stacked experts transposed.
 constexpr TensorRule kTurnedExperts[] = {
     {"model.layers.#.mlp.experts.gate_up_proj", "blk.#.ffn_gate_exps.weight", turned_first_half},
     {"model.layers.#.mlp.experts.gate_up_proj", "blk.#.ffn_up_exps.weight", turned_second_half},

@@ -1,5 +1,6 @@
-// Qwen3-Next, Qwen 3.5 and 3.6: gated delta nets beside attention. Qwen 3.5 has value heads in the
-// order of their key heads; the file has the first of all key heads, then the second, and so on.
+// Qwen3-Next, Qwen 3.5 and 3.6: gated delta nets and attention. Qwen 3.5 stores value heads in the
+// order of their key heads. GGUF stores the first value heads of all key heads, then the second,
+// and so on.
 #include "base/json.h"
 #include "convert/families/families.h"
 #include "convert/families/keys.h"
@@ -23,16 +24,16 @@ DeltaHeads heads_of(const ModelConfig& config) {
                          config.require_size({"linear_key_head_dim"}),
                          config.require_size({"linear_value_head_dim"})};
   if (heads.n_values % heads.n_keys != 0)
-    config.refuse("linear_num_value_heads", "is no multiple of \"linear_num_key_heads\"");
+    config.refuse("linear_num_value_heads", "is not a multiple of \"linear_num_key_heads\"");
   return heads;
 }
 
-// Of each key head: its queries, its keys, its values and their gates.
+// For each key head, the source stores its queries, keys, values and gates together.
 void next_joint(Shaping& shaping) {
   const auto [n_keys, n_values, key_len, value_len] = heads_of(shaping.config());
   const uint64_t values_len = n_values / n_keys * value_len;
   const uint64_t group = 2 * key_len + 2 * values_len;
-  if (shaping.n_rows() != n_keys * group) shaping.refuse("has no whole heads");
+  if (shaping.n_rows() != n_keys * group) shaping.refuse("does not consist of whole heads");
   const uint64_t n_key_rows = n_keys * key_len;
   const auto row_of = [=](uint64_t at) {
     const bool is_value = at >= 2 * n_key_rows;
@@ -60,7 +61,7 @@ constexpr TensorRule kNextNames[] = {
     {"model.layers.#.post_attention_layernorm", "blk.#.post_attention_norm"},
 };
 
-// Value heads by their place among those of a key head.
+// Orders value heads by their place among the value heads of a key head.
 void order_values(Shaping& shaping, uint64_t first, uint64_t value_len) {
   const DeltaHeads heads = heads_of(shaping.config());
   shaping.swap_rows(first, heads.n_keys, heads.n_values / heads.n_keys, value_len);
@@ -98,13 +99,13 @@ constexpr TensorRule kQwen35Names[] = {
     {"model.layers.#.post_attention_layernorm", "blk.#.post_attention_norm"},
 };
 
-// Norms have what their weights exceed 1 by, but for those of the delta nets' heads.
+// Norm tensors contain the weight minus 1, except for the norms of the delta nets' heads.
 void add_one(Shaping& shaping) {
   const std::string& name = shaping.name();
   if (name.ends_with("norm.weight") && !name.ends_with("linear_attn.norm.weight")) shaping.add(1);
 }
 
-// The block that predicts further tokens stands apart; it becomes the layer behind the last.
+// Renames the separate block that predicts further tokens to the layer after the last one.
 std::string predicting_name(const ModelConfig& config, std::string name) {
   if (name.starts_with("model.mtp.")) name.erase(0, 6);
   if (!name.starts_with("mtp.")) return name;

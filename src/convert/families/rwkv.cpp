@@ -1,5 +1,5 @@
-// RWKV 7 and ARWKV 7. Their matrices of low rank are stored turned, unless they are those of the
-// library flash-linear-attention, which names them "_lora".
+// RWKV 7 and ARWKV 7. Low-rank matrices are stored transposed, except in files of the library
+// flash-linear-attention, which names them "_lora".
 #include <algorithm>
 #include <cmath>
 
@@ -18,8 +18,8 @@ void replace(std::string& text, std::string_view from, std::string_view to) {
     text.replace(at, from.size(), to);
 }
 
-// Both spellings become one: "layers.#.attention.w1", "...mix.3" for what is mixed with the token
-// before, in the order of the file.
+// Converts both spellings to one: "layers.#.attention.w1". Names "...mix.3" are the tensors that
+// mix with the previous token, numbered in the order of the GGUF file.
 std::string name_of(const ModelConfig& /*config*/, std::string name) {
   constexpr std::pair<std::string_view, std::string_view> kWords[] = {
       {"blocks", "layers"},       {"ffn_norm", "ln2"},  {"ffn", "feed_forward"},
@@ -42,8 +42,8 @@ std::string name_of(const ModelConfig& /*config*/, std::string name) {
     if (number != std::string_view::npos)
       name.replace(at, std::string::npos, "attention.mix." + std::to_string(number));
   }
-  // Values of the first layer are mixed with themselves, so that what is there has no effect. The
-  // file wants something, and has what is there for the rate.
+  // The first layer mixes its values with themselves, so these tensors have no effect there. GGUF
+  // requires them, and they get a copy of the rate's tensors.
   constexpr std::string_view kFirst = "layers.0.attention.";
   const size_t first = name.find(kFirst);
   if (first == std::string::npos) return name;
@@ -56,7 +56,7 @@ std::string name_of(const ModelConfig& /*config*/, std::string name) {
 
 void turned_flat(Shaping& shaping) { shaping.turn(); }
 
-// As the library's authors chose ranks that config.json does not give.
+// Returns the rank that the library's authors chose if config.json omits it.
 uint32_t rank_of(const ModelConfig& config, Spellings names, double exponent, double factor) {
   if (const auto rank = config.count(names)) return *rank;
   const double steps = std::nearbyint(std::pow(config.n_embd(), exponent) * factor / 32);
@@ -140,7 +140,8 @@ constexpr TensorRule kNames[] = {
     {"model.layers.#.attention.v2", "blk.#.time_mix_v2.weight", turned_flat},
     {"model.layers.#.attention.g1", "blk.#.time_mix_g1.weight", turned_flat},
     {"model.layers.#.attention.g2", "blk.#.time_mix_g2.weight", turned_flat},
-    // In the first layer those of the rate stand for those of values, which have no effect there.
+    // In the first layer, the rate's tensors replace those of the values, which have no effect
+    // there.
     {"model.layers.#.attention.first_a0", "blk.#.time_mix_a0.weight", flat},
     {"model.layers.#.attention.first_a0", "blk.#.time_mix_v0.weight", flat},
     {"model.layers.#.attention.first_a1.straight", "blk.#.time_mix_a1.weight"},

@@ -1,4 +1,5 @@
-// Families with states: Mamba 1 and 2, Jamba, Falcon H1, Nemotron H, LFM2, Kimi Linear.
+// Families with recurrent states: Mamba 1 and 2, Jamba, Falcon H1, LFM2, Kimi Linear. Nemotron H is
+// in nemotron_h.cpp.
 #include <algorithm>
 #include <cmath>
 
@@ -21,7 +22,7 @@ constexpr std::string_view kLfm2Classes[] = {"Lfm2ForCausalLM", "LFM2ForCausalLM
 constexpr std::string_view kLfm2MoeClasses[] = {"Lfm2MoeForCausalLM"};
 constexpr std::string_view kKimiClasses[] = {"KimiLinearForCausalLM"};
 
-// Checkpoints from before Hugging Face's library had the class.
+// Renames tensors of checkpoints that are older than the class in Hugging Face's library.
 std::string mamba_name(const ModelConfig& /*config*/, std::string name) {
   if (name.starts_with("model.backbone") || name.starts_with("model.lm_head")) name.erase(0, 6);
   constexpr std::string_view kOld = "backbone.embedding.";
@@ -79,7 +80,7 @@ constexpr TensorRule kJambaNames[] = {
     {"model.layers.#.feed_forward.experts.*.up_proj", "blk.#.ffn_up_exps"},
     {"model.layers.#.feed_forward.experts.*.down_proj", "blk.#.ffn_down_exps"},
 };
-// Files of the first publication have dense layers as one expert.
+// Files of the first publication store a dense layer as a layer with one expert.
 std::string jamba_name(const ModelConfig& config, std::string name) {
   constexpr std::string_view kOld = ".moe.";
   if (const size_t at = name.find(kOld); at != std::string::npos)
@@ -112,7 +113,7 @@ void jamba_keys(const LanguageModel& model, KeyWriter& keys) {
   keys.count("ssm.inner_size", uint64_t{config.require_size({"mamba_expand"})} * n_embd);
   keys.count("ssm.state_size", config.count({"mamba_d_state"}).value_or(16));
   const Document* rank = config.find("mamba_dt_rank");
-  const bool has_rank = rank != nullptr && rank->is_number();  // or "auto"
+  const bool has_rank = rank != nullptr && rank->is_number();  // the alternative is "auto"
   keys.count("ssm.time_step_rank",
              has_rank ? config.require_size({"mamba_dt_rank"}) : (n_embd + 15) / 16);
   keys.number("attention.layer_norm_rms_epsilon",
@@ -122,7 +123,7 @@ void jamba_keys(const LanguageModel& model, KeyWriter& keys) {
              config.require_count({"num_experts_per_tok", "num_experts_per_token"}));
 }
 
-// Falcon H1 multiplies everywhere; the file has the products.
+// Falcon H1 has multipliers for many tensors. GGUF stores the products.
 float multiplier(const ModelConfig& config, std::string_view name) {
   return static_cast<float>(config.number({name}).value_or(1));
 }
@@ -151,7 +152,7 @@ void times_down(Shaping& shaping) {
 void times_state_out(Shaping& shaping) {
   shaping.multiply(multiplier(shaping.config(), "ssm_out_multiplier"));
 }
-// Rows of gates, inputs, B, C and time steps have multipliers of their own.
+// Rows of gates, inputs, B, C and time steps have different multipliers.
 void times_state_in(Shaping& shaping) {
   const ModelConfig& config = shaping.config();
   shaping.multiply(multiplier(config, "ssm_in_multiplier"));
@@ -176,7 +177,8 @@ constexpr TensorRule kFalconH1Names[] = {
     {"model.embed_tokens", "token_embd", times_embedding},
     {"lm_head", "output", times_output},
     {"model.final_layernorm", "output_norm"},
-    {"model.layers.#.pre_ff_layernorm.weight", "blk.#.ffn_norm"},  // so in llama.cpp's files, too
+    {"model.layers.#.pre_ff_layernorm.weight",
+     "blk.#.ffn_norm"},  // llama.cpp's files use this name, too
     {"model.layers.#.self_attn.q_proj", "blk.#.attn_q", times_queries},
     {"model.layers.#.self_attn.k_proj", "blk.#.attn_k", times_keys},
     {"model.layers.#.self_attn.v_proj", "blk.#.attn_v", times_queries},
@@ -268,7 +270,7 @@ void lfm2_moe_keys(const LanguageModel& model, KeyWriter& keys) {
 
 void taps(Shaping& shaping) {
   const std::vector<uint64_t>& shape = shaping.shape();
-  if (shape.size() < 2) shaping.refuse("is no matrix");
+  if (shape.size() < 2) shaping.refuse("is not a matrix");
   shaping.reshape({1, shape.front(), 1, shape.back()});
 }
 constexpr TensorRule kKimiNames[] = {

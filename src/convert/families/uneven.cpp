@@ -1,4 +1,4 @@
-// MiniCPM, whose parts are scaled, and DeciLM, whose layers have sizes of their own.
+// MiniCPM, whose parts are scaled, and DeciLM, whose layers differ in size.
 #include <cmath>
 
 #include "base/json.h"
@@ -29,7 +29,7 @@ std::vector<ComputedTensor> minicpm_divisors(const LanguageModel& model, KeyWrit
 struct DeciLayer {
   uint32_t n_heads, n_kv_heads, n_feed_forward;
 };
-// As "ffn_mult" is meant: two thirds, up to a multiple of 256.
+// Computes the length from "ffn_mult": two thirds, rounded up to a multiple of 256.
 uint32_t feed_forward_of(double multiplier, uint32_t n_embd) {
   const auto length = static_cast<uint32_t>(2 * multiplier * n_embd / 3);
   return (length + 255) / 256 * 256;

@@ -22,7 +22,7 @@ float max_of(const float* values, size_t n) noexcept {
   for (size_t j = 0; j < kLanes; ++j) lanes[j] = -kInfinity;
   size_t i = 0;
   for (; i + kLanes <= n; i += kLanes) {
-    // The comparison is false for NaN, which is thereby ignored.
+    // The comparison is false for NaN, so it is ignored.
     for (size_t j = 0; j < kLanes; ++j) {
       lanes[j] = values[i + j] > lanes[j] ? values[i + j] : lanes[j];
     }

@@ -1,5 +1,5 @@
-// One answer on its way. It lives outside the components, so that it goes on when another view is
-// shown. Text is gathered as it comes and shown once in a frame.
+// One answer in flight. It is independent of the components, so that it continues while another
+// view is shown. Text is collected as it arrives and drawn once per frame.
 import { Failure, ask, isAbort, json, lines, messageOf, pause } from './api';
 import { newId } from './ids';
 import { say } from './language';
@@ -7,12 +7,12 @@ import { TokenCount } from './pieces';
 import type { LiveEvent, Message, Stats, ToolCall, TraceFull } from './types';
 import { progressOf, type Progress } from './waterfall';
 
-const MOST_TRIES = 5; // where the server is busy
+const MAX_TRIES = 5; // while the server is busy
 const POLL_MS = 400;
 
 export interface Work {
-  message: Message; // that is filled; its text so far stays
-  path: string; // /api/chat, or /api/generate
+  message: Message; // receives the answer; its existing text stays
+  path: string; // /api/chat or /api/generate
   body: (signal: AbortSignal) => Promise<Record<string, unknown>>;
   model: string;
   save: (message: Message) => Promise<void>;
@@ -26,9 +26,9 @@ export class Answer {
   phase = $state<Progress['phase'] | 'busy' | 'done'>('sending');
   progress = $state.raw<Progress>({ phase: 'sending' });
   busySeconds = $state(0);
-  loadRatio = $state(0); // of the model, from 0 to 1
-  held = $state(0); // tokens of the context
-  speed = $state(0); // tokens of the last seconds, per second
+  loadRatio = $state(0); // progress of loading the model, from 0 to 1
+  held = $state(0); // tokens in the context
+  speed = $state(0); // tokens per second over the last seconds
   events = $state.raw<LiveEvent[]>([]);
   context = $state(0);
   shortened = $state('');
@@ -63,7 +63,7 @@ export class Answer {
     this.#stop.abort();
   }
 
-  // What is kept of it at this moment.
+  // The message to store at this moment.
   snapshot(): Message {
     return {
       ...this.work.message,
@@ -121,7 +121,7 @@ export class Answer {
     this.phase = 'done';
   }
 
-  // Sends the request, again where the server is busy and says when to come back.
+  // Sends the request. Retries if the server is busy and sends Retry-After.
   async #ask(): Promise<Response> {
     for (let attempt = 1; ; attempt += 1) {
       const polling = new AbortController();
@@ -136,7 +136,7 @@ export class Answer {
         });
       } catch (error) {
         const isBusy = error instanceof Failure && error.status === 503 && error.retryAfter > 0;
-        if (!isBusy || attempt === MOST_TRIES) throw error;
+        if (!isBusy || attempt === MAX_TRIES) throw error;
         this.phase = 'busy';
         for (let left = Math.min(30, error.retryAfter * 2 ** (attempt - 1)); left > 0; left -= 1) {
           this.busySeconds = Math.ceil(left);
@@ -148,7 +148,7 @@ export class Answer {
     }
   }
 
-  // While no token is there, the trace says what the server does.
+  // Until the first token, polls the trace to show what the server does.
   async #watch(signal: AbortSignal): Promise<void> {
     try {
       for (;;) {
@@ -161,7 +161,7 @@ export class Answer {
         if (this.phase === 'loading' || this.phase === 'waiting') await this.#watchLoad(signal);
       }
     } catch {
-      // It has ended, or there is no trace: the answer itself says more.
+      // The polling was aborted, or there is no trace. The response itself reports errors.
     }
   }
 
@@ -170,13 +170,13 @@ export class Answer {
     this.loadRatio = models.find((row) => row.name === this.work.model)?.load_ratio ?? 0;
   }
 
-  // What the trace says of the prompt, where the first token came before anybody asked.
+  // Reads the size of the prompt from the trace, if the first token came before the first poll.
   async #learn(): Promise<void> {
     try {
       if (this.progress.prompt === undefined) this.progress = progressOf((await json<TraceFull>('GET', `/api/trace/${this.requestId}`)).spans);
       this.#tokens.prompt = this.progress.prompt ?? 0;
     } catch {
-      // The gauge waits for the end.
+      // Without a trace, the gauge is updated at the end.
     }
   }
 
@@ -184,12 +184,12 @@ export class Answer {
     this.context = Number(response.headers.get('X-Billow-Context')) || this.context;
     this.shortened = response.headers.get('X-Billow-Shortened') ?? '';
     let isWhole = false;
-    // The head may come before the first token, where that takes long.
+    // The headers may come long before the first token.
     const polling = new AbortController();
     void this.#watch(polling.signal);
     for await (const line of lines(response)) {
       if (typeof line['error'] === 'string') throw new Failure(500, line['error']);
-      // /api/generate has the text itself where /api/chat has a message.
+      // /api/generate sends the text, /api/chat sends a message.
       const message = (line['message'] ?? { content: line['response'] }) as { content?: string; thinking?: string; tool_calls?: { function: ToolCall }[] };
       this.#take(message);
       if (Array.isArray(line['events'])) this.#note(line['events'] as LiveEvent[]);
@@ -237,7 +237,7 @@ export class Answer {
       while (this.#times.length > 0 && (this.#times[0] ?? now) < now - 3000) this.#times.shift();
     }
     this.#frame ||= requestAnimationFrame(() => this.#show());
-    // A tab in the background has no frames; what was written is kept all the same.
+    // A background tab has no frames, so the text is saved here.
     if (now - this.#saved > 1000) {
       this.#saved = now;
       void this.work.save(this.snapshot()).catch(() => undefined);

@@ -1,16 +1,16 @@
-// The server, asked by fetch. Every failure is a Failure with one line for people.
+// Requests to the server with fetch. Each error is a Failure with a message of one line.
 
 export class Failure extends Error {
   constructor(
-    readonly status: number, // 0: no answer came
+    readonly status: number, // 0: no response
     message: string,
-    readonly retryAfter = 0, // seconds; 0: it says nothing
+    readonly retryAfter = 0, // seconds; 0: not given
   ) {
     super(message);
   }
 }
 
-// The page lies at PREFIX/ui/, so the routes lie one step above it.
+// The page is at PREFIX/ui/, so the routes are one level above it.
 export function url(path: string): string {
   return new URL(`..${path}`, document.baseURI).href;
 }
@@ -23,7 +23,7 @@ export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-// The line of an error's body, whatever its form.
+// The error message in a response body of any form.
 export function errorText(status: number, body: string): string {
   try {
     const json: unknown = JSON.parse(body);
@@ -66,7 +66,8 @@ export async function json<T>(method: string, path: string, body?: unknown, init
   return (await (await ask(method, path, body, init)).json()) as T;
 }
 
-// The lines of an answer of NDJSON, as they come. Throws Failure(0) where the connection breaks.
+// Yields the lines of an NDJSON response as they arrive. Throws Failure(0) if the connection
+// breaks.
 export async function* lines(response: Response): AsyncGenerator<Record<string, unknown>> {
   const reader = response.body?.getReader();
   if (!reader) return;
@@ -101,11 +102,11 @@ function parsed(line: string): Record<string, unknown> {
   } catch {
     throw new Failure(0, 'the connection was lost');
   }
-  if (!value || typeof value !== 'object') throw new Failure(0, 'the server sent a line that is no object');
+  if (!value || typeof value !== 'object') throw new Failure(0, 'the server sent a line that is not an object');
   return value as Record<string, unknown>;
 }
 
-// "3" seconds, or a date, of Retry-After are numbers already; waits so long unless it is aborted.
+// Waits. If `signal` is aborted, throws AbortError.
 export function pause(ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(resolve, ms);

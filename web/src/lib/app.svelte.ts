@@ -1,5 +1,5 @@
-// What the whole page shares: the route (#/...), the chats, the models, the running answers, and the
-// notices. One object; components read it.
+// The shared state of the page: the route (#/...), the chats, the models, the running answers and
+// the notices. There is one object; components read it.
 import { SvelteMap } from 'svelte/reactivity';
 import { Answer } from './answer.svelte';
 import { Failure, json, messageOf } from './api';
@@ -13,13 +13,13 @@ import type { Chat, LoadedRow, Message, ModelRow } from './types';
 export interface Settings {
   theme: 'system' | 'light' | 'dark';
   enterSends: boolean;
-  model: string; // of new chats
+  model: string; // default of new chats
 }
 
 const SETTINGS_KEY = 'billow-settings';
 
 function readSettings(): Settings {
-  const usual: Settings = { theme: 'system', enterSends: true, model: '' };
+  const defaults: Settings = { theme: 'system', enterSends: true, model: '' };
   try {
     const kept = JSON.parse(localStorage.getItem(SETTINGS_KEY) ?? '{}') as Partial<Settings>;
     return {
@@ -28,7 +28,7 @@ function readSettings(): Settings {
       model: typeof kept.model === 'string' ? kept.model : '',
     };
   } catch {
-    return usual;
+    return defaults;
   }
 }
 
@@ -57,19 +57,19 @@ class App {
   way = $state.raw<Way>(readWay());
   settings = $state<Settings>(readSettings());
   chats = $state.raw<Chat[]>([]);
-  tree = $state.raw<Tree>(new Map()); // of the chat that is shown
+  tree = $state.raw<Tree>(new Map()); // tree of the visible chat
   treeOf = $state('');
   models = $state.raw<ModelRow[]>([]);
   loaded = $state.raw<LoadedRow[]>([]);
   info = $state.raw<ServerInfo | null>(null);
-  haveModels = $state(false); // the list has come
+  haveModels = $state(false); // the list has been loaded
   isUp = $state(true);
-  isDark = $state(false); // the theme in use
-  isReady = $state(false); // the chats have come
+  isDark = $state(false); // the dark theme is active
+  isReady = $state(false); // the chats have been loaded
   notice = $state('');
   isLasting = $state(true);
   announcement = $state('');
-  answers = new SvelteMap<string, Answer>(); // by message
+  answers = new SvelteMap<string, Answer>(); // by id of the message
   #store: Store = new MemoryStore();
   #others: BroadcastChannel | null = null;
   #noticeTimer = 0;
@@ -77,9 +77,9 @@ class App {
 
   async start(): Promise<void> {
     addEventListener('hashchange', () => (this.way = readWay()));
-    this.#store = await openStore('billow', () => this.tell(say.errors.otherTab, 0));
+    this.#store = await openStore('billow', () => this.notify(say.errors.otherTab, 0));
     this.isLasting = this.#store.isLasting;
-    if (!this.isLasting) this.tell(say.errors.storageOff, 0);
+    if (!this.isLasting) this.notify(say.errors.storageOff, 0);
     if ('BroadcastChannel' in globalThis) {
       this.#others = new BroadcastChannel('billow-chats');
       this.#others.onmessage = () => void this.#reload();
@@ -104,12 +104,12 @@ class App {
     try {
       localStorage.setItem(SETTINGS_KEY, JSON.stringify(this.settings));
     } catch {
-      // It holds until the page closes.
+      // The setting is valid until the page closes.
     }
   }
 
-  // A line at the top; `ms` 0: until the next one.
-  tell(text: string, ms = 6000): void {
+  // Shows a line at the top; `ms` 0: until the next line.
+  notify(text: string, ms = 6000): void {
     this.notice = text;
     clearTimeout(this.#noticeTimer);
     if (ms > 0) this.#noticeTimer = window.setTimeout(() => (this.notice = ''), ms);
@@ -119,10 +119,10 @@ class App {
   };
   fail(error: unknown): void {
     if (error instanceof Failure && error.status === 0) return this.serverGone();
-    this.tell(error instanceof StorageFull ? say.errors.storageFull : messageOf(error), 10_000);
+    this.notify(error instanceof StorageFull ? say.errors.storageFull : messageOf(error), 10_000);
   }
 
-  // The server does not answer: asked again, more and more rarely, until it does.
+  // The server does not respond: retries with growing intervals until it does.
   serverGone(): void {
     if (!this.isUp) return;
     this.isUp = false;
@@ -131,7 +131,7 @@ class App {
       try {
         await json('GET', '/api/version');
         this.isUp = true;
-        this.tell(say.errors.back, 3000);
+        this.notify(say.errors.back, 3000);
         await this.refreshModels();
       } catch {
         this.#down = Math.min(this.#down + 1, 5);
@@ -185,7 +185,7 @@ class App {
       this.#store = new OverlayStore(this.#store);
       await this.#store.put(chats, messages);
       this.isLasting = false;
-      this.tell(say.errors.storageFull, 0);
+      this.notify(say.errors.storageFull, 0);
     }
     for (const chat of chats) this.chats = [chat, ...this.chats.filter((other) => other.id !== chat.id)];
     this.chats = [...this.chats].sort((a, b) => Number(b.pinned) - Number(a.pinned) || b.updated - a.updated);
@@ -214,7 +214,7 @@ class App {
     return [...this.answers].filter(([, answer]) => answer.snapshot().chat === chat).map(([, answer]) => answer);
   }
 
-  // A question, or the result of a tool, behind `parent`, and answers to it.
+  // Adds a question, or the result of a tool, after `parent`, and requests answers.
   async send(chat: Chat, parent: string, message: Pick<Message, 'text' | 'role'> & Partial<Message>): Promise<void> {
     const now = Date.now();
     const question: Message = { ...message, id: newId(), chat: chat.id, parent, state: 'done', created: now };
@@ -222,7 +222,7 @@ class App {
     await this.#answer({ ...chat, title }, [question], question.id);
   }
 
-  // Another answer to what stands above `parent`.
+  // Requests another answer to the messages up to `parent`.
   answerAgain(chat: Chat, parent: string): Promise<void> {
     return this.#answer(chat, [], parent);
   }
@@ -242,7 +242,7 @@ class App {
       ...(group ? { group } : {}),
     }));
     const first = made[0];
-    if (!first) return this.tell(say.errors.noModel);
+    if (!first) return this.notify(say.errors.noModel);
     const next: Chat = { ...chat, leaf: first.id, updated: now };
     if (this.treeOf !== chat.id) await this.open(chat.id);
     const path = pathTo(treeOf([...this.tree.values(), ...before]), parent);
@@ -250,7 +250,7 @@ class App {
     try {
       bodies = chat.models.map((model) => bodyOf(next, model, path));
     } catch (error) {
-      return this.tell(say.params.wrongJson(messageOf(error)), 0);
+      return this.notify(say.params.wrongJson(messageOf(error)), 0);
     }
     await this.put([next], [...before, ...made]);
     if (this.way.id !== chat.id) this.go(`/chat/${chat.id}`);
@@ -258,8 +258,8 @@ class App {
     made.forEach((message, index) => this.#run(message, bodies[index] ?? {}, chat.models[index] ?? ''));
   }
 
-  // Goes on with an answer that was cut off: what the model's template makes of the conversation,
-  // and behind it the text so far, is a prompt as it stands.
+  // Continues an incomplete answer. The server renders the conversation with the model's template.
+  // The rendered text plus the answer so far is sent as a raw prompt.
   continueAnswer(chat: Chat, message: Message): void {
     const model = message.model ?? chat.models[0] ?? '';
     const before = pathTo(this.tree, message.parent);
@@ -279,7 +279,7 @@ class App {
       ...(typeof body === 'function' ? { path: '/api/generate', body } : { path: '/api/chat', body: () => Promise.resolve(body) }),
       model,
       announce: this.announce,
-      // A chat that was deleted meanwhile stays away.
+      // Does not restore a chat that has been deleted.
       save: async (whole) => {
         if (this.find(whole.chat)) await this.put([], [whole]);
       },
@@ -293,7 +293,7 @@ class App {
     });
   }
 
-  // A new chat that begins with what stands up to a message.
+  // Creates a chat with copies of the messages up to this one.
   async fork(chat: Chat, message: Message): Promise<void> {
     const now = Date.now();
     const made: Chat = { ...chat, id: newId(), title: say.chat.forkOf(chat.title), pinned: false, created: now, updated: now, leaf: '' };
@@ -307,7 +307,7 @@ class App {
     this.go(`/chat/${made.id}`);
   }
 
-  // Shows another version of a message, and what follows it.
+  // Shows another version of a message, with the messages after it.
   show(chat: Chat, message: Message): Promise<void> {
     return this.put([{ ...chat, leaf: latestLeaf(this.tree, message.id) }], []);
   }

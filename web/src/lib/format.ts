@@ -1,4 +1,4 @@
-// Numbers, sizes and times as people read them.
+// Formats numbers, sizes and times for people.
 
 const counts = new Intl.NumberFormat('en-US');
 
@@ -18,7 +18,7 @@ export function size(bytes: number): string {
   return `${value >= 100 ? value.toFixed(0) : value.toFixed(1)} ${units[unit]}`;
 }
 
-// Of milliseconds.
+// Formats a duration in milliseconds.
 export function duration(ms: number): string {
   if (ms < 0.001) return ms > 0 ? '<1 µs' : '0';
   if (ms < 1) return `${(ms * 1000).toFixed(0)} µs`;
@@ -33,7 +33,7 @@ export function share(part: number, whole: number): string {
   return whole > 0 ? `${Math.round((100 * part) / whole)} %` : '0 %';
 }
 
-// The time of day, with the date where it is another day.
+// Formats the time of day, with the date if it is not today.
 export function moment(when: number | string, now = Date.now()): string {
   const date = new Date(when);
   if (Number.isNaN(date.getTime())) return '';

@@ -1,10 +1,10 @@
-// What the gauge of a chat shows: the parts of the context. Pure.
+// The contents of a chat's gauge: the parts of the context. Pure.
 import type { Message, Stats } from './types';
 
 export interface Live {
   prompt?: number | undefined;
   read?: number | undefined;
-  held: number; // once it writes
+  held: number; // while isWriting
   isWriting: boolean;
   context: number;
 }
@@ -14,7 +14,7 @@ export interface Gauge {
   evaluated: number;
   written: number;
   limit: number;
-  rung: number; // tokens that the granted memory can hold; 0: not known
+  rung: number; // tokens that fit the granted memory; 0: unknown
   used: number;
   isLive: boolean;
 }
@@ -27,7 +27,7 @@ export function rungOf(used: number, limit: number): number {
   return Math.min(rung, limit);
 }
 
-// Behind a compaction the tokens that made room are no longer held.
+// The context no longer holds the tokens that a compaction has dropped.
 function heldOf(stats: Stats): number {
   const dropped = stats.events.reduce((sum, event) => sum + (event.type === 'transition' ? 0 : (event.drop ?? 0)), 0);
   return Math.max(0, (stats.prompt ?? 0) + (stats.written ?? 0) - dropped);

@@ -1,4 +1,4 @@
-// Code as a tree of spans, for the languages that are named most. Loaded when first needed.
+// Highlights code in common languages. Loaded on first use.
 import { createLowlight } from 'lowlight';
 import bash from 'highlight.js/lib/languages/bash';
 import c from 'highlight.js/lib/languages/c';
@@ -32,7 +32,7 @@ interface Node {
   children?: Node[];
 }
 
-// Pieces one behind the other; nothing where the language is not known.
+// Returns the pieces in order; undefined if the language is unknown.
 export function highlight(text: string, language: string): Piece[] | undefined {
   if (!lowlight.registered(language)) return undefined;
   const pieces: Piece[] = [];

@@ -52,13 +52,13 @@ describe('a text that grows', () => {
     for (let end = 201; end < DOCUMENT.length; end += 1) expect(growing.update(DOCUMENT.slice(0, end), false)[0]).toBe(first);
   });
 
-  it('begins again with another text', () => {
+  it('restarts with another text', () => {
     const growing = new GrowingMarkdown();
     growing.update('a\n\nb\n\nc\n\nd', false);
     expect(plain(growing.update('other', false).map((block) => block.token))).toBe(plain(lex('other')));
   });
 
-  it('has keys that are unique', () => {
+  it('has unique keys', () => {
     const growing = new GrowingMarkdown();
     for (let end = 1; end < DOCUMENT.length; end += 11) {
       const ids = growing.update(DOCUMENT.slice(0, end), false).map((block) => block.id);
@@ -67,8 +67,8 @@ describe('a text that grows', () => {
   });
 });
 
-describe('what is not trusted', () => {
-  it('lets links lead to the web and to mail only', () => {
+describe('untrusted text', () => {
+  it('allows only links to the web and to mail', () => {
     expect(safeLink('https://a.example/x')).toBe('https://a.example/x');
     expect(safeLink('mailto:a@b.example')).toBe('mailto:a@b.example');
     for (const bad of ['javascript:alert(1)', ' JaVaScRiPt:alert(1)', 'data:text/html,x', 'vbscript:x', 'file:///etc/passwd', '/relative', '#x', '', 'java\nscript:x'])
@@ -88,7 +88,7 @@ describe('what is not trusted', () => {
   });
 });
 
-it('knows when a block of code is closed', () => {
+it('detects whether a code block is closed', () => {
   const code = (text: string) => isClosed(lex(text)[0] as Token);
   expect(code('```js\na')).toBe(false);
   expect(code('```js\na\n```')).toBe(true);

@@ -1,10 +1,10 @@
-// Markdown to tokens, a piece at a time. Text of a model never becomes HTML: components render the
-// tokens, and a token of HTML is shown as the text that it is.
+// Parses Markdown into tokens, incrementally. Text of a model never becomes HTML: components render
+// the tokens, and HTML tokens are shown as text.
 import { Marked, type Token, type TokenizerAndRendererExtension } from 'marked';
 
 export type { Token };
 
-// "$x$", "\(x\)" within a line; "$$x$$" and "\[x\]" as blocks of their own.
+// "$x$" and "\(x\)" in a line; "$$x$$" and "\[x\]" also as blocks.
 const inlineMath: TokenizerAndRendererExtension = {
   name: 'inlineMath',
   level: 'inline',
@@ -47,11 +47,11 @@ export function lex(text: string): Token[] {
 export interface Block {
   id: number;
   token: Token;
-  isOpen: boolean; // more of it may come
+  isOpen: boolean; // may still grow
 }
 
-// The blocks of a text that grows. All but the last two are frozen: they stay the same objects, so
-// nothing of them is parsed or drawn again.
+// The blocks of a growing text. All blocks except the last two are frozen: they stay the same
+// objects, so they are not parsed or drawn again.
 export class GrowingMarkdown {
   blocks: Block[] = [];
   #frozen: Block[] = [];
@@ -59,7 +59,8 @@ export class GrowingMarkdown {
   #text = '';
   #nextId = 0;
 
-  // `text` is all of it. A text that does not go on from the last one is parsed from its beginning.
+  // `text` is the whole text. If it does not continue the previous text, it is parsed from the
+  // beginning.
   update(text: string, isWhole: boolean): Block[] {
     if (!text.startsWith(this.#text) || isWhole) this.#restart();
     this.#text = text;
@@ -69,7 +70,8 @@ export class GrowingMarkdown {
       const solid = tokens.flatMap((token, index) => (isText(token) ? [index] : []));
       const cut = solid.length > 2 ? (solid[solid.length - 2] ?? 0) : 0;
       const closed = tokens.slice(0, cut);
-      // Tokens lose tabs and line ends of Windows; their lengths count only where they add up.
+      // Tokens lose tabs and Windows line ends, so their lengths are used only if the texts are
+      // equal.
       const nRaw = closed.reduce((sum, token) => sum + token.raw.length, 0);
       if (cut > 0 && text.slice(this.#nFrozen, this.#nFrozen + nRaw) === closed.map((token) => token.raw).join('')) {
         for (const token of closed) this.#frozen.push({ id: this.#nextId++, token, isOpen: false });
@@ -89,7 +91,7 @@ export class GrowingMarkdown {
   }
 }
 
-// Where a link may lead: other schemes, as "javascript:", give none.
+// Returns the link if its scheme is allowed; undefined for others, like "javascript:".
 export function safeLink(href: string): string | undefined {
   try {
     const link = new URL(href);
@@ -104,7 +106,7 @@ const ENTITIES: Record<string, string> = {
   lsquo: '‘', rsquo: '’', ldquo: '“', rdquo: '”', times: '×', deg: '°', rarr: '→', larr: '←', le: '≤', ge: '≥', ne: '≠', euro: '€',
 };
 
-// "&lt;" is "<", as Markdown has it. The result is text, never HTML.
+// Decodes entities like Markdown: "&lt;" becomes "<". The result is text, never HTML.
 export function decodeEntities(text: string): string {
   if (!text.includes('&')) return text;
   return text.replace(/&(?:#(\d{1,7})|#[xX]([0-9a-fA-F]{1,6})|([a-zA-Z]{2,8}));/g, (all, decimal, hex, name) => {
@@ -114,7 +116,7 @@ export function decodeEntities(text: string): string {
   });
 }
 
-// Whether a fenced block has its end.
+// Returns whether a fenced block has its end.
 export function isClosed(token: Token): boolean {
   if (token.type !== 'code') return true;
   const fence = /^ {0,3}(`{3,}|~{3,})/.exec(token.raw);

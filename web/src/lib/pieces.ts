@@ -1,12 +1,12 @@
-// How many tokens an answer has so far. A piece of a stream may have several; events of the server
-// say how many tokens the context holds at their moment, and what lies between is reckoned from that.
+// Estimates the tokens of an answer so far. A piece of a stream can have several tokens. Events of
+// the server contain the exact tokens in the context; between events, the count is extrapolated.
 import type { LiveEvent } from './types';
 
 export class TokenCount {
   prompt = 0;
   #pieces = 0;
-  #piecesBefore = 0; // at the latest event
-  #heldBefore = 0; // behind it; 0: there was none
+  #piecesBefore = 0; // pieces at the latest event
+  #heldBefore = 0; // tokens held after it; 0: no event yet
   #writtenBefore = 0;
   #perPiece = 1;
 
@@ -30,7 +30,7 @@ export class TokenCount {
   get written(): number {
     return Math.round(this.#writtenBefore + this.#since());
   }
-  // By the context, the prompt included.
+  // Tokens in the context, including the prompt.
   get held(): number {
     return Math.round((this.#heldBefore || this.prompt) + this.#since());
   }

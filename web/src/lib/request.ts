@@ -11,7 +11,7 @@ export function optionsOf(params: Params): Record<string, unknown> {
   return options;
 }
 
-// Throws SyntaxError where a schema or the tools are no JSON.
+// Throws SyntaxError if the schema or the tools are not JSON.
 export function bodyOf(chat: Chat, model: string, path: readonly Message[]): Record<string, unknown> {
   const messages: Record<string, unknown>[] = [];
   if (chat.system.trim()) messages.push({ role: 'system', content: chat.system });

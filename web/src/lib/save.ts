@@ -1,4 +1,4 @@
-// Hands a file to the browser's downloads.
+// Saves a file as a download of the browser.
 export function saveFile(name: string, text: string, type = 'text/plain'): void {
   const link = document.createElement('a');
   link.href = URL.createObjectURL(new Blob([text], { type: `${type};charset=utf-8` }));
@@ -7,7 +7,7 @@ export function saveFile(name: string, text: string, type = 'text/plain'): void 
   setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
 }
 
-// Puts text on the clipboard, also where a page over plain http has no clipboard API.
+// Copies text to the clipboard, even if a page over plain http has no clipboard API.
 export async function copyText(text: string): Promise<boolean> {
   try {
     await navigator.clipboard.writeText(text);

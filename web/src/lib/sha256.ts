@@ -1,8 +1,8 @@
-// SHA-256 a piece at a time. crypto.subtle takes whole buffers only, and is not there over plain http.
+// Incremental SHA-256. crypto.subtle takes only whole buffers, and does not exist over plain http.
 const K = new Uint32Array(64);
 const FIRST = new Uint32Array(8);
 {
-  // The first bits of the fractions of cube and square roots of the primes.
+  // The first 32 bits of the fractional parts of cube and square roots of the primes.
   let n = 0;
   for (let candidate = 2; n < 64; candidate += 1) {
     let isPrime = true;
@@ -42,7 +42,7 @@ export class Sha256 {
     this.#nBlock = bytes.length - at;
   }
 
-  // The digest; nothing may be added behind it.
+  // Returns the digest. update() must not be called after it.
   hex(): string {
     const nBits = this.#nBytes * 8;
     const end = new Uint8Array(((this.#nBlock < 56 ? 56 : 120) - this.#nBlock) + 8);

@@ -29,7 +29,7 @@ for (const [name, open] of stores) {
       expect(await store.draft('a')).toBe('');
       expect(await store.messages('b')).toHaveLength(1);
     });
-    it('gives copies', async () => {
+    it('returns copies', async () => {
       const store = await open();
       const mine = chat('c', 3);
       await store.put([mine], []);
@@ -39,7 +39,7 @@ for (const [name, open] of stores) {
   });
 }
 
-it('reads what was kept and what is new, where a store is full', async () => {
+it('reads stored and new chats if a store is full', async () => {
   const base = new MemoryStore();
   await base.put([chat('a', 1), chat('b', 2)], [message('1', 'a')]);
   const store = new OverlayStore(base);
@@ -51,7 +51,7 @@ it('reads what was kept and what is new, where a store is full', async () => {
   expect(await store.messages('a')).toEqual([]);
 });
 
-it('works from memory where the browser has no database', async () => {
+it('uses memory if the browser has no database', async () => {
   const kept = globalThis.indexedDB;
   Object.defineProperty(globalThis, 'indexedDB', { value: { open: () => { throw new Error('forbidden'); } }, configurable: true });
   expect((await openStore('other')).isLasting).toBe(false);

@@ -1,5 +1,5 @@
-// Where chats are kept: IndexedDB, or memory where the browser has none for this page. Nothing is
-// sent anywhere.
+// Stores chats in IndexedDB, or in memory if the browser does not allow IndexedDB. Sends nothing to
+// a server.
 import { deleteDB, openDB, type DBSchema, type IDBPDatabase } from 'idb';
 import type { Chat, Message } from './types';
 
@@ -13,7 +13,7 @@ export interface Store {
   readonly isLasting: boolean;
   chats(): Promise<Chat[]>;
   messages(chat: string): Promise<Message[]>;
-  // All or nothing.
+  // Atomic: stores all or nothing.
   put(chats: Chat[], messages: Message[]): Promise<void>;
   removeChat(id: string): Promise<void>;
   draft(chat: string): Promise<string>;
@@ -90,7 +90,7 @@ export class MemoryStore implements Store {
   }
 }
 
-// What was kept before a store was full stays to be read; all that is new is in memory.
+// For a full store: reads the old chats from it, and keeps new chats in memory.
 export class OverlayStore implements Store {
   readonly isLasting = false;
   #new = new MemoryStore();
@@ -121,12 +121,13 @@ function merged<T extends { id: string }>(old: T[], fresh: T[]): T[] {
   return [...new Map([...old, ...fresh].map((one) => [one.id, one])).values()];
 }
 
-// What structured clones take: no proxies of Svelte.
+// Copies a value without Svelte's proxies, because structured clones reject proxies.
 function plain<T>(value: T): T {
   return JSON.parse(JSON.stringify(value)) as T;
 }
 
-// `onNewer`: another tab wants a newer form of the database; this one has let go of it.
+// Calls `onNewer` if another tab needs a newer version of the database. This tab has then closed
+// it.
 export async function openStore(name = 'billow', onNewer: () => void = () => undefined): Promise<Store> {
   try {
     const db = await openDB<Schema>(name, 1, {

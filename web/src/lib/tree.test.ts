@@ -8,16 +8,16 @@ const rows = [message('a', '', 'user'), message('b', 'a', 'assistant'), message(
 
 describe('a tree of messages', () => {
   const tree = treeOf(rows);
-  it('has a way to each leaf', () => {
+  it('has a path to each leaf', () => {
     expect(pathTo(tree, 'd').map((one) => one.id)).toEqual(['a', 'b', 'd']);
     expect(pathTo(tree, 'nothing')).toEqual([]);
   });
-  it('knows the versions of a message', () => {
+  it('finds the versions of a message', () => {
     expect(versionsOf(tree, rows[1]!).map((one) => one.id)).toEqual(['b', 'c']);
     expect(versionsOf(tree, rows[0]!).map((one) => one.id)).toEqual(['a', 'e']);
     expect(latestLeaf(tree, 'a')).toBe('c');
   });
-  it('ends where messages go round in a circle', () => {
+  it('stops at a cycle of messages', () => {
     const circle = treeOf([message('x', 'y', 'user'), message('y', 'x', 'user')]);
     expect(pathTo(circle, 'x')).toHaveLength(2);
     expect(['x', 'y']).toContain(latestLeaf(circle, 'x'));
@@ -29,10 +29,10 @@ describe('a tree of messages', () => {
   });
 });
 
-describe('files of chats', () => {
+describe('exported chats', () => {
   let n = 0;
   const fresh = () => `new${(n += 1)}`;
-  it('come back with all their messages, under new names', () => {
+  it('are imported with all messages, under new ids', () => {
     const back = importLines(exportLines([{ chat, messages: rows }]), fresh);
     expect(back.chats).toHaveLength(1);
     expect(back.messages).toHaveLength(rows.length);
@@ -41,11 +41,11 @@ describe('files of chats', () => {
     const tree = treeOf(back.messages);
     expect(pathTo(tree, back.chats[0]!.leaf).map((one) => one.text)).toEqual(['a', 'b', 'd']);
   });
-  it('are refused with a reason where they are none', () => {
+  it('are rejected with a reason if they are invalid', () => {
     for (const bad of ['', '{}', 'x', '[]', '{"kind":"billow-chats","version":2}', '{"kind":"billow-chats","version":1}\nnot json'])
       expect(() => importLines(bad, fresh), bad).toThrow();
   });
-  it('give only what has the right type', () => {
+  it('are reduced to fields of the right type', () => {
     const hostile = ['{"kind":"billow-chats","version":1}', '{"chat":{"id":1,"title":{"a":1},"models":"x","params":{"temperature":"hot","evil":1}}}', '{"chat":{"id":"c"}}',
       '{"message":{"id":"m","chat":"c","role":"system","text":"x"}}', '{"message":{"id":"n","chat":"c","role":"user","text":7,"images":["<svg>","aGk="],"state":"partial"}}', '{"message":{"chat":"elsewhere","role":"user"}}', '7', 'null'].join('\n');
     const { chats, messages } = importLines(hostile, fresh);
@@ -55,7 +55,7 @@ describe('files of chats', () => {
   });
 });
 
-it('makes Markdown of a chat', () => {
+it('exports a chat as Markdown', () => {
   expect(asMarkdown(chat, rows.slice(0, 2).map((row) => ({ ...row, model: 'm' })), { you: 'You', tool: 'Tool' })).toBe('# T\n\n> be kind\n\n## You\n\na\n\n## m\n\nb\n');
 });
 

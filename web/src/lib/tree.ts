@@ -8,7 +8,7 @@ export function treeOf(messages: readonly Message[]): Tree {
   return new Map([...messages].sort((a, b) => a.created - b.created || (a.id < b.id ? -1 : 1)).map((message) => [message.id, message]));
 }
 
-// By their parents, found once for each tree: every message of a chat asks for its versions.
+// Children by parent, computed once per tree, because every message of a chat needs its versions.
 const indexes = new WeakMap<Tree, Map<string, Message[]>>();
 
 export function childrenOf(tree: Tree, parent: string): readonly Message[] {
@@ -25,7 +25,7 @@ export function childrenOf(tree: Tree, parent: string): readonly Message[] {
   return index.get(parent) ?? [];
 }
 
-// From the first message to the leaf. A circle, or a parent that is missing, ends it.
+// Returns the messages from the first one to the leaf. Stops at a cycle or a missing parent.
 export function pathTo(tree: Tree, leaf: string): Message[] {
   const path: Message[] = [];
   const seen = new Set<string>();
@@ -36,7 +36,7 @@ export function pathTo(tree: Tree, leaf: string): Message[] {
   return path;
 }
 
-// The end of the way that goes on below a message, the newest children first.
+// Returns the leaf below a message, following the newest children.
 export function latestLeaf(tree: Tree, from: string): string {
   const seen = new Set<string>();
   let at = from;
@@ -49,8 +49,8 @@ export function latestLeaf(tree: Tree, from: string): string {
   }
 }
 
-// The other versions of a message, itself included, the oldest first. Answers of several models to
-// one question stand side by side and count as one.
+// Returns all versions of a message, including itself, oldest first. Answers of several models to
+// one question count as one version.
 export function versionsOf(tree: Tree, message: Message): Message[] {
   const seen = new Set<string>();
   return childrenOf(tree, message.parent).filter((other) => {
@@ -68,7 +68,7 @@ export function titleFrom(text: string): string {
   return line.length > 60 ? `${line.slice(0, 57).trimEnd()}…` : line;
 }
 
-// A file of chats: a line that says what it is, then a line for each chat and each message.
+// A file of exported chats has a header line, then a line for each chat and each message.
 const KIND = 'billow-chats';
 
 export function exportLines(chats: readonly { chat: Chat; messages: readonly Message[] }[]): string {
@@ -92,8 +92,8 @@ function record(value: unknown): Record<string, unknown> {
   return value && typeof value === 'object' && !Array.isArray(value) ? (value as Record<string, unknown>) : {};
 }
 
-// Reads such a file, written by anybody: only known fields are taken, each by its type, and every
-// id is new, so that nothing that is here is overwritten. Throws Error for what is no such file.
+// Parses an untrusted file of exported chats. Takes only known fields with the right type. All ids
+// are new, so that the import overwrites nothing. Throws Error for other files.
 export function importLines(file: string, newId: () => string): { chats: Chat[]; messages: Message[] } {
   const rows = file
     .split('\n')
@@ -102,12 +102,12 @@ export function importLines(file: string, newId: () => string): { chats: Chat[];
       try {
         return record(JSON.parse(line));
       } catch {
-        throw new Error(`line ${index + 1} is no JSON`);
+        throw new Error(`line ${index + 1} is not JSON`);
       }
     });
   const head = rows.shift();
-  if (!head || head['kind'] !== KIND) throw new Error('it is no file of chats of this page');
-  if (head['version'] !== 1) throw new Error(`its version ${JSON.stringify(head['version'])} is not known`);
+  if (!head || head['kind'] !== KIND) throw new Error('it is not a file of exported chats');
+  if (head['version'] !== 1) throw new Error(`its version ${JSON.stringify(head['version'])} is not supported`);
   const chats: Chat[] = [];
   const messages: Message[] = [];
   const ids = new Map<string, string>();

@@ -1,4 +1,4 @@
-// What is kept of chats, and what the server tells. Plain data.
+// The stored chats, and responses of the server. Plain data.
 
 export interface ToolCall {
   name: string;
@@ -12,23 +12,23 @@ export interface LiveEvent {
   context?: number;
   drop?: number;
   keep?: number;
-  tokens?: number; // that the context holds at this moment
-  at: number; // characters of the answer before it
+  tokens?: number; // in the context at this moment
+  at: number; // characters of the answer before the event
 }
 
 export interface Stats {
   requestId: string;
   prompt?: number; // tokens
-  cached?: number; // of them
+  cached?: number; // tokens of the prompt
   written?: number;
-  isAbout?: boolean; // the server did not say how many: the answer was cut off
-  held?: number; // by the context at the end, where isAbout
+  isAbout?: boolean; // the counts are estimates, because the answer was interrupted
+  held?: number; // tokens in the context at the end, if isAbout
   context?: number; // the limit of the request
   firstMs?: number;
   promptMs?: number;
   decodeMs?: number;
   shortened?: string; // "9211->7150"
-  reason?: string; // why it ended
+  reason?: string; // why the answer ended
   events: LiveEvent[];
 }
 
@@ -37,7 +37,7 @@ export type Role = 'user' | 'assistant' | 'tool';
 export interface Message {
   id: string;
   chat: string;
-  parent: string; // '' for the first
+  parent: string; // '' for the first message
   role: Role;
   text: string;
   thinking?: string;
@@ -48,7 +48,7 @@ export interface Message {
   state: 'done' | 'partial' | 'error' | 'stopped';
   error?: string;
   model?: string;
-  group?: string; // answers of several models to one question share it
+  group?: string; // shared by the answers of several models to one question
   stats?: Stats;
   created: number;
 }
@@ -72,10 +72,10 @@ export interface Params {
 export interface Chat {
   id: string;
   title: string;
-  models: string[]; // several: each question goes to all of them
+  models: string[]; // each question goes to all of these models
   system: string;
   params: Params;
-  leaf: string; // the last message of the way that is shown
+  leaf: string; // the last message of the visible path
   pinned: boolean;
   created: number;
   updated: number;

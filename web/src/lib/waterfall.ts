@@ -1,5 +1,5 @@
-// The spans of a trace as rows to draw, as `billow trace` lays them out: up to three spans of a
-// name have a row each, more share one.
+// Turns the spans of a trace into rows, like `billow trace`: up to three spans of a name have one
+// row each; more spans share a row.
 import type { SpanRow } from './types';
 
 export interface Row {
@@ -11,7 +11,7 @@ export interface Row {
   attributes: [string, string][];
 }
 
-const MOST_ALONE = 3;
+const MAX_SEPARATE = 3;
 
 export function rowsOf(spans: readonly SpanRow[]): Row[] {
   const byName = new Map<string, SpanRow[]>();
@@ -22,7 +22,7 @@ export function rowsOf(spans: readonly SpanRow[]): Row[] {
   }
   const rows: Row[] = [];
   for (const [name, same] of byName) {
-    if (same.length > MOST_ALONE) rows.push(rowOf(name, same));
+    if (same.length > MAX_SEPARATE) rows.push(rowOf(name, same));
     else for (const span of same) rows.push(rowOf(name, [span]));
   }
   return rows.sort((a, b) => a.begin - b.begin || b.end - a.end);
@@ -46,7 +46,7 @@ function textOf(value: unknown): string {
   return JSON.stringify(value);
 }
 
-// How far a request is, from the spans of its trace so far.
+// The progress of a request, from the spans of its trace so far.
 export interface Progress {
   phase: 'sending' | 'waiting' | 'loading' | 'reading' | 'writing';
   prompt?: number;

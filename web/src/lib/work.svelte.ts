@@ -1,4 +1,4 @@
-// Long work on models: pulls and uploads. It goes on when another view is shown.
+// Long jobs on models: pulls and uploads. They continue while another view is shown.
 import { app } from './app.svelte';
 import { Failure, ask, isAbort, lines, messageOf } from './api';
 import { say } from './language';
@@ -39,7 +39,8 @@ class Jobs {
     });
   }
 
-  // A model from a GGUF file: its digest, its bytes, then the model.
+  // Creates a model from a GGUF file: computes the digest, uploads the file, then creates the
+  // model.
   add(name: string, file: File): Promise<void> {
     return this.#run(name, say.models.made(name), say.chat.stopped, async (job) => {
       job.status = say.models.hashing;

@@ -1,0 +1,251 @@
+"""The program as a whole: help, suggestions, exit statuses, doctor, configuration file, completion, manual."""
+import json
+import os
+import pathlib
+import re
+import shlex
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+import unittest
+import urllib.request
+
+from fake_server import FakeServer
+from program import ARGS, billow, main
+
+
+def free_port():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.dir = pathlib.Path(folder.name)
+        self.port = free_port()
+        self.env = {"HOME": str(self.dir), "OLLAMA_HOST": f"127.0.0.1:{self.port}", "OLLAMA_MODELS": ""}
+        for name in ("BILLOW_HOST", "BILLOW_CONFIG", "BILLOW_ISA", "BILLOW_MODELS", "XDG_CONFIG_HOME"):
+            os.environ.pop(name, None)
+
+    def run_ok(self, *args):
+        done = billow(*args, env=self.env)
+        self.assertEqual((done.returncode, done.stderr.decode()), (0, ""))
+        return done.stdout.decode()
+
+    def wrong(self, message, *args, status=2):
+        done = billow(*args, env=self.env)
+        self.assertEqual(done.stderr.decode(), f"billow: error: {message}\n")
+        self.assertEqual((done.returncode, done.stdout), (status, b""))
+
+    def commands(self):
+        """The names of all commands in the help, without aliases."""
+        return re.findall(r"^  ([a-z]+)(?:, [a-z]+)?  +\S", self.run_ok("--help"), re.M)
+
+
+class Help(Case):
+    def test_help_without_arguments_and_by_three_names(self):
+        text = self.run_ok()
+        for args in (["--help"], ["-h"], ["help"]):
+            self.assertEqual(self.run_ok(*args), text)
+        for words in ("Start here:", "serve, start", "Help and diagnosis:", "Examples:", "Exit status:"):
+            self.assertIn(words, text)
+        self.assertNotIn("__", text)
+        self.assertNotIn("runner ", text)
+
+    def test_help_of_each_command(self):
+        commands = self.commands()
+        self.assertGreater(len(commands), 25)
+        for command in commands:
+            text = self.run_ok("help", command)
+            self.assertEqual(text, self.run_ok(command, "--help"))
+            self.assertIn(f"Usage: billow {command}", text)
+        self.assertEqual(self.run_ok("help", "ls"), self.run_ok("help", "list"))
+
+    def test_the_options_of_all_examples_exist(self):
+        n_examples = 0
+        for command in self.commands():
+            text = self.run_ok("help", command)
+            for example in re.findall(r"^  (billow .*)$", text.partition("Examples:")[2], re.M):
+                words = shlex.split(example.partition(" < ")[0])
+                self.assertEqual(words[1], command)
+                for word in words[2:]:
+                    if word.startswith("-"):
+                        self.assertRegex(text, rf"[ ,]{re.escape(word)}[ ,]", example)
+                n_examples += 1
+        self.assertGreater(n_examples, 20)
+
+    def test_version_by_three_names(self):
+        text = self.run_ok("--version")
+        self.assertRegex(text, r"^billow \d+\.\d+\.\d+ \(commit .*\), .*, kernels \w+\n$")
+        self.assertEqual(self.run_ok("-v"), text)
+        self.assertEqual(self.run_ok("version"), text)
+
+
+class Suggestions(Case):
+    def test_unknown_commands(self):
+        self.wrong("unknown command 'serv'; did you mean 'serve'? See 'billow --help'.", "serv")
+        self.wrong("unknown command 'lst'; did you mean 'ls' or 'list'? See 'billow --help'.", "lst")
+        self.wrong("unknown command 'banana'. See 'billow --help'.", "banana", "--model", "x")
+        self.wrong("unknown command 'srve'; did you mean 'serve'?", "help", "srve")
+        self.wrong("unknown option '--versoin'; did you mean '--version'? See 'billow --help'.", "--versoin")
+
+    def test_unknown_options(self):
+        self.wrong("unknown option '--temperture'; did you mean '--temperature'? See 'billow generate --help'.",
+                   "generate", "--temperture", "2")
+        self.wrong("unknown option '--keepalive'; did you mean '--keep-alive'? See 'billow serve --help'.",
+                   "serve", "--keepalive=5m")
+        self.wrong("--model is required. See 'billow generate --help'.", "generate")
+        self.wrong("unexpected argument 'extra'. See 'billow version --help'.", "version", "extra")
+
+    def test_wrong_values_name_their_option(self):
+        self.wrong('--keep-alive: time: invalid duration "abc"', "serve", "--keep-alive", "abc", status=1)
+        self.wrong("--host: '99999' is not a port from 0 to 65535", "serve", "--host", "1.2.3.4:99999", status=1)
+
+
+class Doctor(Case):
+    def checks(self, status=0):
+        done = billow("doctor", "--json", env=self.env)
+        self.assertEqual((done.returncode, done.stderr.decode()), (status, ""))
+        report = json.loads(done.stdout)
+        self.assertIn("billow ", report["version"])
+        return {check["check"]: check for check in report["checks"]}
+
+    def test_a_machine_without_a_server(self):
+        checks = self.checks()
+        self.assertEqual(set(checks), {"processor", "load", "memory", "huge pages", "open files", "settings", "models",
+                                       "disk", "server", "llama-server"})
+        self.assertIn(f"no server at http://127.0.0.1:{self.port}", checks["server"]["text"])
+        self.assertIn("does not exist yet", checks["models"]["text"])
+        self.assertIn("no configuration file", checks["settings"]["text"])
+        text = self.run_ok("doctor")
+        for check in checks:
+            self.assertRegex(text, rf"(?m)^(ok|warning|failure) +{check} ")
+
+    def test_forced_kernels_are_a_warning_and_unknown_ones_a_failure(self):
+        self.env["BILLOW_ISA"] = "scalar"
+        self.assertEqual(self.checks()["processor"]["level"], "warning")
+        self.env["BILLOW_ISA"] = "z80"
+        done = billow("doctor", env=self.env)
+        self.assertEqual(done.returncode, 1)
+
+    def test_another_server_at_the_port(self):
+        other = FakeServer()
+        self.addCleanup(other.close)
+        other.answers |= {"GET /api/version": {"version": "0.9.9"}, "GET /api/server": (404, b"")}
+        self.env["OLLAMA_HOST"] = other.host
+        server = self.checks()["server"]
+        self.assertEqual(server["level"], "warning")
+        self.assertIn("Ollama 0.9.9 answers at", server["text"])
+        self.assertIn(f"process {os.getpid()}", server["text"])
+
+    def test_a_port_that_accepts_and_says_nothing_is_a_failure(self):
+        silent = socket.create_server(("127.0.0.1", self.port))
+        self.addCleanup(silent.close)
+        server = self.checks(status=1)["server"]
+        self.assertEqual(server["level"], "failure")
+        self.assertIn(f"port {self.port} is in use (process {os.getpid()}", server["text"])
+
+    def test_a_broken_configuration_is_a_failure(self):
+        path = self.dir / "wrong.toml"
+        path.write_text("keep_alive = 1\n")
+        self.env["BILLOW_CONFIG"] = str(path)
+        settings = self.checks(status=1)["settings"]
+        self.assertIn(f"{path}:1: unknown setting 'keep_alive'; did you mean 'keep-alive'?", settings["text"])
+        path.write_text("keep-alive = 60\nread-only = true\n")
+        self.assertEqual(self.checks()["settings"]["text"], f"2 settings of {path}")
+
+
+class Configuration(Case):
+    def serve(self, *args):
+        process = subprocess.Popen([ARGS.billow, "serve", *args], env={**os.environ, **self.env}, stderr=subprocess.PIPE)
+        self.addCleanup(process.stderr.close)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        return process
+
+    def server_json(self, port, path="/api/server"):
+        deadline = time.monotonic() + 30
+        while True:
+            try:
+                with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as answer:
+                    return json.load(answer)
+            except OSError:
+                self.assertLess(time.monotonic(), deadline, "the server does not answer")
+                time.sleep(0.02)
+
+    def test_the_server_listens_where_the_file_says(self):
+        del self.env["OLLAMA_HOST"]
+        os.environ.pop("OLLAMA_HOST", None)
+        folder = self.dir / ".config/billow"
+        folder.mkdir(parents=True)
+        (folder / "billow.toml").write_text(f'host = "127.0.0.1:{self.port}"\nmodels = "{self.dir}/m"\n')
+        process = self.serve()
+        self.server_json(self.port)
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(process.wait(60), 0)
+        self.assertIn(f"settings of {folder}/billow.toml".encode(), process.stderr.read())
+
+    def test_a_variable_wins_over_the_file_and_an_option_over_both(self):
+        other, third = free_port(), free_port()
+        path = self.dir / "own.toml"
+        path.write_text(f'host = "127.0.0.1:{other}"\nmodels = "{self.dir}/m"\n')
+        process = self.serve("--config", str(path))
+        self.server_json(self.port)
+        process.kill()
+        self.serve("--config", str(path), "--host", f"127.0.0.1:{third}")
+        self.server_json(third)
+
+    def test_files_that_cannot_be_used(self):
+        path = self.dir / "none.toml"
+        done = billow("serve", "--config", path, env=self.env)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(f"{path}: No such file", done.stderr.decode())
+        self.wrong(f"{self.dir}: is a folder; name a TOML file", "serve", "--config", self.dir, status=1)
+        path.write_text("x" * (2 << 20))
+        self.wrong(f"{path}: is larger than 1 MiB: no configuration", "serve", "--config", path, status=1)
+
+
+class Completion(Case):
+    def offers(self, *words):
+        return [line.split("\t")[0] for line in self.run_ok("__complete", *words).splitlines()]
+
+    def test_commands_options_and_values(self):
+        self.assertEqual(set(self.offers("")), set(self.commands()))
+        self.assertEqual(self.offers("ru"), ["run"])
+        self.assertEqual(self.offers("serve", "--preload", "--pre"), [])
+        self.assertEqual(self.offers("serve", "--prel"), ["--preload"])
+        self.assertEqual(self.offers("serve", "--engine", ""), ["auto", "billow", "llama"])
+        self.assertEqual(self.offers("serve", "--engine", "l"), ["llama"])
+        self.assertEqual(self.offers("help", "pl"), ["plan"])
+        self.assertEqual(self.offers("generate", "--model", ""), [], "the shell offers files")
+
+    def test_models_of_the_server(self):
+        self.assertEqual(self.offers("run", ""), [], "no server, no models, no error")
+        server = FakeServer()
+        self.addCleanup(server.close)
+        server.answers["GET /api/tags"] = {"models": [{"name": "smollm2:latest"}, {"name": "qwen:0.5b"}]}
+        self.env["OLLAMA_HOST"] = server.host
+        self.assertEqual(self.offers("run", ""), ["smollm2:latest", "qwen:0.5b"])
+        self.assertEqual(self.offers("rm", "x", "qw"), ["qwen:0.5b"])
+
+
+class Manual(Case):
+    def test_each_option_of_the_help_is_in_the_page(self):
+        self.run_ok("__man", self.dir)
+        commands = self.commands()
+        self.assertEqual({path.name for path in self.dir.glob("*.1")},
+                         {"billow.1"} | {f"billow-{command}.1" for command in commands})
+        for command in commands:
+            page = (self.dir / f"billow-{command}.1").read_text().replace("\\-", "-")
+            for option in re.findall(r"(?m)^  (?:-\w,)?(--[a-z-]+)", self.run_ok("help", command)):
+                self.assertIn(option, page, command)
+            self.assertIn(command, (self.dir / "billow.1").read_text())
+
+
+if __name__ == "__main__":
+    main()
