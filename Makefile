@@ -1,7 +1,7 @@
 # The two commands are `make run` and `make test`. Both do the necessary set-up.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help run test build bench format lint clean setup-build setup-run setup-bench setup-test
+.PHONY: help run test build install package tarball bench format lint clean setup-build setup-run setup-bench setup-test setup-portable
 
 # One folder has everything outside the checkout, unless the user has already chosen other places.
 ifeq ($(HOME),)
@@ -24,18 +24,21 @@ help:
 	@echo 'make run      set up, build, start a server with a small model and chat (without a terminal: one question)'
 	@echo 'make test     set up, build all presets and run all tests'
 	@echo 'make build    set up and build $(BILLOW)'
+	@echo 'make install  install the program and its service; prefix=/usr/local, DESTDIR=FOLDER, service=no'
+	@echo 'make package  make a Debian package in build/release/package'
+	@echo 'make tarball  make a portable tarball in build/release/package, for glibc 2.28 or newer'
 	@echo 'make bench    compare speed with llama.cpp and OpenVINO if they are installed; BENCH_ARGS=--quick or --help'
 	@echo 'make format   format all source files'
 	@echo 'make lint     format, layers, style, prose, headers, clang-tidy'
 	@echo 'make clean    remove the build folder'
 
-setup-build setup-run setup-bench setup-test: setup-%:
+setup-build setup-run setup-bench setup-test setup-portable: setup-%:
 	@tools/setup $(if $(filter test,$*),all,$*)
 
 # After the build folder is configured, Ninja handles all changes.
 define build-program
 @[ -e build/release/build.ninja ] || cmake --preset release
-@ninja -C build/release billow
+@ninja -C build/release billow billow_packaging
 endef
 
 build: setup-build
@@ -44,6 +47,24 @@ build: setup-build
 run: setup-run
 	$(build-program)
 	@tools/demo $(BILLOW) "$(MODEL)" "$(CACHE)/demo-store"
+
+# The time of all files in packages: the commit's.
+export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || stat -c %Y CHANGELOG.md)
+BUILD ?= build/release
+prefix ?= /usr/local
+service ?= yes
+
+# Builds the program only if it is missing: `sudo make install` must not build as root.
+install:
+	@[ -e $(BUILD)/bin/billow ] && [ -e $(BUILD)/packaging/compressed.stamp ] || $(MAKE) build
+	@cmake --install $(BUILD) --prefix "$(prefix)" --strip --component program
+	@[ "$(service)" = no ] || cmake --install $(BUILD) --prefix "$(prefix)" --component service
+
+package: build
+	@cd $(BUILD) && cpack -G DEB
+
+tarball: build setup-portable
+	@packaging/portable/tarball $(BUILD) $(BUILD)/package
 
 # Configures each time, because an older build folder may not have the benchmarks.
 bench: setup-bench

@@ -28,7 +28,7 @@ void find(void* library, const char* name, Function& function) {
   void* const address = ::dlsym(library, name);
   if (address == nullptr)
     throw Error(ErrorCode::kUnsupported,
-                std::string("registries need libcurl 7.85 or newer: this one has no ") + name);
+                std::string("registries need libcurl 7.68 or newer: this one has no ") + name);
   function = reinterpret_cast<Function>(address);
 }
 

@@ -29,7 +29,8 @@ struct CurlApi {
   decltype(&::curl_free) free;
 };
 
-// Loads the library once. Throws Error (kUnsupported) if the library is not installed.
+// Loads the library once. Throws Error (kUnsupported) if the library is not installed or is older
+// than 7.68.
 const CurlApi& curl();
 
 }  // namespace billow::registry

@@ -55,7 +55,7 @@ class Transfer {
     if (!easy_) throw Error(ErrorCode::kOutOfMemory, "libcurl has no memory for a request");
     check();
     set(CURLOPT_URL, request.url.c_str());
-    set(CURLOPT_PROTOCOLS_STR, "http,https");
+    allow_http_only();
     set(CURLOPT_NOSIGNAL, 1L);
     set(CURLOPT_USERAGENT, options.user_agent.c_str());
     set(CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(options.connect_timeout.count()));
@@ -115,6 +115,13 @@ class Transfer {
     if (code != CURLE_OK)
       throw Error(ErrorCode::kInvalidInput,
                   host_of(request_.url) + ": " + curl().easy_strerror(code));
+  }
+
+  void allow_http_only() {
+    // CURLOPT_PROTOCOLS, which libcurl before 7.85 has instead. New headers call it deprecated.
+    constexpr auto kProtocolBits = static_cast<CURLoption>(CURLOPTTYPE_LONG + 181);
+    if (curl().easy_setopt(easy_.get(), CURLOPT_PROTOCOLS_STR, "http,https") != CURLE_OK)
+      set(kProtocolBits, static_cast<long>(CURLPROTO_HTTP | CURLPROTO_HTTPS));
   }
 
   void check() const {
