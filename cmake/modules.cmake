@@ -17,6 +17,7 @@ set(BILLOW_MODULE_TABLE
   "context: base"
   "kv: base kernels tensor context"
   "image: base"
+  "vision: base gguf tensor image"
   "metrics: base"
   "http: base"
   "web: base http"
@@ -42,8 +43,8 @@ set(BILLOW_OUTSIDE_TABLE
 
 # Builds with sanitizers optimise these modules and these tests, because their speed determines the duration of the
 # tests. Without optimisation, the other modules compile in a third of the time. Builds of fuzzers optimise all modules.
-set(BILLOW_COMPUTING_MODULES base gguf tokenizer quant convert quantize output tensor nn kv arch engine)
-set(BILLOW_COMPUTING_TESTS kernels nn quant)
+set(BILLOW_COMPUTING_MODULES base gguf tokenizer quant convert quantize output tensor nn kv vision arch engine)
+set(BILLOW_COMPUTING_TESTS kernels nn quant vision)
 
 # billow_module(NAME SOURCES file... [TESTS file...] [LIBS target...])
 #   Adds a static library billow_NAME, linked with the modules of its row and LIBS. Its headers are under src/

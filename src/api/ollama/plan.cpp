@@ -71,6 +71,7 @@ std::vector<Route> plan_routes(const PlanSource& source) {
   Route route;
   route.methods = {http::Method::kPost};
   route.pattern = "/api/plan";
+  route.is_watched = true;  // the page plans while a user types
   route.handler = [source](Call& call) { plan(source, call); };
   return {std::move(route)};
 }
