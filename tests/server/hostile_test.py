@@ -175,10 +175,10 @@ class Hostile(unittest.TestCase):
 
 
 class EndOfServer(unittest.TestCase):
-    def start(self, folder, *arguments):
+    def start(self, folder, *arguments, **variables):
         if not HAS_MODEL:
             self.skipTest("no model")
-        server = Server(folder, arguments, program=str(pathlib.Path(options.billow).resolve()))
+        server = Server(folder, arguments, program=str(pathlib.Path(options.billow).resolve()), variables=variables)
         self.addCleanup(server.process.wait)
         self.addCleanup(server.process.kill)
         server.add_model("m")
@@ -215,7 +215,7 @@ class EndOfServer(unittest.TestCase):
 
     def test_endless_answers_end_with_an_error_after_the_drain(self):
         with tempfile.TemporaryDirectory() as folder:
-            server = self.start(folder, "--drain-timeout", "0.2")
+            server = self.start(folder, "--drain-timeout", "0.2", BILLOW_LOG="info")
             prompt = {"model": "m", "prompt": "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12,", "stream": True}
             answers = []
             for path, more in (("/api/generate", {"raw": True, "options": {"temperature": 0}}), ("/v1/completions", {"temperature": 0})):
