@@ -10,6 +10,7 @@ namespace billow {
 namespace {
 
 constexpr size_t kMaxSuggestions = 3;
+constexpr size_t kMinWordBytes = 3;   // one edit changes half of a shorter word
 constexpr size_t kMaxWordBytes = 64;  // longer words get no suggestion: the distance costs n * m
 
 size_t common_beginning(std::string_view a, std::string_view b) {
@@ -39,7 +40,7 @@ size_t edit_distance(std::string_view a, std::string_view b) {
 }
 
 std::vector<std::string> similar_words(std::string_view word, std::span<const std::string> words) {
-  if (word.empty() || word.size() > kMaxWordBytes) return {};
+  if (word.size() < kMinWordBytes || word.size() > kMaxWordBytes) return {};
   const std::string typed = lower_case(word);
   struct Candidate {
     size_t distance;

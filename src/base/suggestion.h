@@ -14,8 +14,8 @@ namespace billow {
 size_t edit_distance(std::string_view a, std::string_view b);
 
 // Returns up to 3 of `words` that are similar to `word`, the most similar ones first. Upper and
-// lower case are the same. A word is similar if a third of its bytes are wrong at most, or if
-// `word` is its beginning.
+// lower case are the same. Words of less than 3 or more than 64 bytes get none. A word is similar
+// if a third of its bytes are wrong at most, or if `word` is its beginning.
 std::vector<std::string> similar_words(std::string_view word, std::span<const std::string> words);
 
 // Returns "; did you mean 'a' or 'b'?", or an empty text if no word is similar.

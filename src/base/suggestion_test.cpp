@@ -29,6 +29,7 @@ TEST(Suggestion, FindsSimilarWords) {
   EXPECT_EQ(similar_words("--temp", kWords), std::vector<std::string>{"--temperature"});
   EXPECT_TRUE(similar_words("banana", kWords).empty());
   EXPECT_TRUE(similar_words("", kWords).empty());
+  EXPECT_TRUE(similar_words("-x", std::vector<std::string>{"-h"}).empty());
   EXPECT_TRUE(similar_words(std::string(1000, 'x'), kWords).empty());
 }
 
