@@ -39,8 +39,8 @@ std::vector<Offer> commands(const CLI::App& app) {
 
 std::vector<Offer> options(const CLI::App& command) {
   std::vector<Offer> offers;
-  for (const CLI::Option* option : command.get_options()) {
-    if (option->get_positional() || option->get_group().empty()) continue;
+  for (const CLI::Option* option : shown_options(command)) {
+    if (option->get_positional()) continue;
     for (const std::string& name : option->get_lnames())
       offers.push_back({"--" + name, first_line(option->get_description())});
   }

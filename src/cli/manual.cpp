@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "cli/command.h"
+#include "cli/program.h"
 
 namespace billow::cli {
 namespace {
@@ -55,10 +56,8 @@ std::string option_text(const CLI::Option& option) {
 std::string options_text(const CLI::App& command) {
   std::string positionals;
   std::string others;
-  for (const CLI::Option* option : command.get_options()) {
-    if (option->get_group().empty()) continue;
+  for (const CLI::Option* option : shown_options(command))
     (option->get_positional() ? positionals : others) += option_text(*option);
-  }
   return (positionals.empty() ? "" : ".SH ARGUMENTS\n" + positionals) +
          (others.empty() ? "" : ".SH OPTIONS\n" + others);
 }

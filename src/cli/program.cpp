@@ -151,10 +151,23 @@ int report_usage(const CLI::App& command, const std::string& message) {
   return kWrongUsage;
 }
 
+std::vector<const CLI::Option*> shown_options(const CLI::App& command) {
+  std::vector<const CLI::Option*> shown;
+  for (const CLI::Option* option : command.get_options())
+    if (!option->get_group().empty()) shown.push_back(option);
+  // An option group is a subcommand without a name.
+  for (const CLI::App* part : command.get_subcommands([](const CLI::App*) { return true; })) {
+    if (!part->get_name().empty() || part->get_group().empty()) continue;
+    const std::vector<const CLI::Option*> options = shown_options(*part);
+    shown.insert(shown.end(), options.begin(), options.end());
+  }
+  return shown;
+}
+
 std::vector<std::string> option_names(const CLI::App& command) {
   std::vector<std::string> names;
-  for (const CLI::Option* option : command.get_options()) {
-    if (option->get_positional() || option->get_group().empty()) continue;
+  for (const CLI::Option* option : shown_options(command)) {
+    if (option->get_positional()) continue;
     for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
     for (const std::string& name : option->get_snames()) names.push_back("-" + name);
   }

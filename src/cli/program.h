@@ -7,7 +7,8 @@
 
 namespace CLI {
 class App;
-}
+class Option;
+}  // namespace CLI
 
 namespace billow::cli {
 
@@ -17,6 +18,9 @@ inline constexpr int kWrongUsage = 2;  // a command, option or argument is wrong
 
 // Declares every command on `app`, with its group and its examples.
 void declare_commands(CLI::App& app);
+
+// Returns the options and arguments that a command's help shows, those of option groups included.
+std::vector<const CLI::Option*> shown_options(const CLI::App& command);
 
 // Return the names of a command's visible options ("--model", "-m"), and of the program's visible
 // commands with their aliases.

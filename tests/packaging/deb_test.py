@@ -63,6 +63,8 @@ class Deb(unittest.TestCase):
                 continue
             library = re.search(r"\[(.+)\]", line).group(1)
             owners = {owner.split(":")[0] for owner in run("dpkg", "-S", f"*/{library}").stdout.splitlines()}
+            provided = run("dpkg-query", "-W", "-f", "${Provides}, ", *owners).stdout
+            owners |= set(re.findall(r"[a-z0-9.+-]+(?= \(|,)", provided))
             self.assertTrue(owners & set(depends), f"{library} of {owners} is not in {depends}")
 
     def test_each_line_of_the_configuration_is_a_comment(self):

@@ -10,7 +10,7 @@ from package_case import ARGS, need, run
 
 def commands():
     text = run(ARGS.billow, "--help").stdout
-    return re.findall(r"^  ([a-z]+) {2,}", text[text.index("\nStart here:"):text.index("\nExamples:")], re.M)
+    return re.findall(r"^  ([a-z]+)(?:, [a-z]+)* {2,}", text[text.index("\nStart here:"):text.index("\nExamples:")], re.M)
 
 
 class Manual(unittest.TestCase):

@@ -16,6 +16,7 @@ ARGS = argparse.Namespace()
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 CACHE = pathlib.Path("~/.cache/billow").expanduser()
 TOOLS = CACHE / "packaging" / "bin"
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 def run(*command, check=True, **options):
@@ -91,14 +92,14 @@ class Userland:
         return ["unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", script, str(self.root), *map(str, words)]
 
     def run(self, *words, **options):
-        environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "LC_ALL": "C", **options.pop("env", {})}
+        environment = {"PATH": PATH, "HOME": "/root", "LC_ALL": "C", **options.pop("env", {})}
         return run(*self.command(*words), env={**environment, "DEBIAN_FRONTEND": "noninteractive"}, **options)
 
     @contextlib.contextmanager
     def server(self, port, *words, env):
         """Runs a server there until it has answered /readyz, and ends it after the block."""
         with tempfile.TemporaryFile("w+") as log:
-            environment = {"PATH": "/usr/bin:/bin", "HOME": "/root", **env}
+            environment = {"PATH": PATH, "HOME": "/root", **env}
             process = subprocess.Popen(self.command(*words), env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
             try:
                 wait_ready(port, process, log)
