@@ -59,7 +59,8 @@ struct Taps {
 // The number of bits with which the largest weight fits in an int16.
 unsigned int16_bits(double largest) {
   unsigned bits = 0;
-  while (bits < 22 && 0.5 + largest * (int64_t{1} << (bits + 1)) < (1 << 15)) ++bits;
+  while (bits < 22 && 0.5 + largest * static_cast<double>(int64_t{1} << (bits + 1)) < (1 << 15))
+    ++bits;
   return bits;
 }
 
