@@ -1,4 +1,5 @@
 """What is in the Debian package: files, modes, control data, licences, maintainer scripts."""
+import os
 import pathlib
 import re
 import stat
@@ -8,13 +9,34 @@ import tempfile
 import unittest
 
 import package_case
-from package_case import ARGS, SOURCE, need, package, run
+from package_case import ARGS, SOURCE, free_port, need, package, run, wait_ready
 
 FILES = [
     "etc/billow/billow.toml", "etc/default/billow", "usr/bin/billow", "usr/lib/systemd/system/billow.service",
     "usr/lib/sysusers.d/billow.conf", "usr/share/bash-completion/completions/billow", "usr/share/doc/billow/NEWS.gz",
     "usr/share/doc/billow/changelog.gz", "usr/share/doc/billow/copyright", "usr/share/fish/vendor_completions.d/billow.fish",
     "usr/share/man/man1/billow.1.gz", "usr/share/man/man1/billow-serve.1.gz", "usr/share/zsh/vendor-completions/_billow"]
+
+
+def system_calls(name):
+    """The system calls of one of systemd's sets, @system-service, with those of the sets in it."""
+    sets, calls = {}, None
+    for line in run("systemd-analyze", "syscall-filter").stdout.splitlines():
+        if line.startswith("@"):
+            calls = sets.setdefault(line, [])
+        elif line.startswith("    ") and not line.strip().startswith("#"):
+            calls.append(line.strip())
+    found, waiting, seen = set(), [name], set()
+    while waiting:
+        word = waiting.pop()
+        if word in seen:
+            continue
+        seen.add(word)
+        if word.startswith("@"):
+            waiting += sets[word]
+        else:
+            found.add(word)
+    return found
 
 
 class Deb(unittest.TestCase):
@@ -129,6 +151,30 @@ class Deb(unittest.TestCase):
         wrong = [line for line in done.stdout.splitlines() if "billow.service" in line]
         self.assertEqual(wrong, [])
         self.assertEqual(done.returncode, 0, done.stdout)
+
+    def test_unit_allows_the_system_calls_of_server_and_runner(self):
+        need("pkill", "strace", "systemd-analyze")
+        unit = (self.root / "usr/lib/systemd/system/billow.service").read_text()
+        (allowed,) = re.findall(r"^SystemCallFilter=(@[a-z-]+)$", unit, re.M)
+        with tempfile.TemporaryDirectory() as folder:
+            home = pathlib.Path(folder)
+            run(ARGS.make_models, home)
+            (home / "Modelfile").write_text(f"FROM {sorted(home.glob('llama*.gguf'))[0]}\n")
+            port = free_port()
+            environment = {"PATH": os.environ["PATH"], "HOME": folder, "BILLOW_HOST": f"127.0.0.1:{port}"}
+            with (home / "log").open("w+") as log:
+                server = subprocess.Popen(["strace", "-f", "-qq", "-o", home / "calls", ARGS.billow, "serve"], env=environment,
+                                          stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+                try:
+                    wait_ready(port, server, log)
+                    run(ARGS.billow, "create", "m", env=environment, cwd=folder)
+                    run(ARGS.billow, "run", "m", "Hello", env=environment)
+                finally:
+                    run("pkill", "-TERM", "-P", str(server.pid), check=False)
+                    server.wait(timeout=60)
+            called = set(re.findall(r"^\d+ +([a-z0-9_]+)\(", (home / "calls").read_text(), re.M))
+        self.assertGreater(len(called), 40)
+        self.assertEqual(called - system_calls(allowed), set())
 
     def test_service_stops_later_than_its_requests(self):
         unit = (self.root / "usr/lib/systemd/system/billow.service").read_text()
