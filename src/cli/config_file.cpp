@@ -114,7 +114,8 @@ void append_words(std::vector<std::string>& words, const Setting& setting, bool 
     return;
   }
   if (!setting.is_list || takes_list) {
-    for (const std::string& value : setting.values) words.push_back(option + "=" + value);
+    for (const std::string& value : setting.values)
+      words.emplace_back(option).append("=").append(value);
     return;
   }
   std::string joined;

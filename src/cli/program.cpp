@@ -198,8 +198,8 @@ void declare_commands(CLI::App& app) {
     command->group(row.group);
     const std::string examples = examples_text(row.examples);
     const std::string footer = command->get_footer();
-    command->footer(footer.empty() || examples.empty() ? footer + examples
-                                                       : examples + "\n\n" + footer);
+    const char* between = footer.empty() || examples.empty() ? "" : "\n\n";
+    command->footer(std::string(examples).append(between).append(footer));
   }
   app.footer(
       "Examples:\n"

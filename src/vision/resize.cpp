@@ -22,10 +22,10 @@ double bilinear(double x) {
 }
 
 double bicubic(double x) {
-  constexpr double a = -0.5;
+  constexpr double kA = -0.5;
   x = std::abs(x);
-  if (x < 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
-  return x < 2 ? (((x - 5) * x + 8) * x - 4) * a : 0;
+  if (x < 1) return ((kA + 2) * x - (kA + 3)) * x * x + 1;
+  return x < 2 ? (((x - 5) * x + 8) * x - 4) * kA : 0;
 }
 
 double sinc(double x) {

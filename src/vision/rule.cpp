@@ -94,8 +94,8 @@ Rule rule_of(const gguf::File& file) {
       static_cast<uint32_t>(number({"clip.vision.preproc_min_tiles"}, family.min_tiles, kMaxTiles));
   rule.max_tiles =
       static_cast<uint32_t>(number({"clip.vision.preproc_max_tiles"}, family.max_tiles, kMaxTiles));
-  rule.longest_edge = static_cast<uint32_t>(
-      number({"clip.vision.preproc_image_size"}, uint64_t{4} * rule.image_size, 4 * kMaxEdge));
+  rule.longest_edge = static_cast<uint32_t>(number(
+      {"clip.vision.preproc_image_size"}, uint64_t{4} * rule.image_size, uint64_t{4} * kMaxEdge));
   rule.mean = require_colors(file, "clip.vision.image_mean");
   rule.std = require_colors(file, "clip.vision.image_std");
   if (std::ranges::any_of(rule.std, [](float value) { return value <= 0; }))
