@@ -1,4 +1,4 @@
-# The only list of which module may include which. A row is "module: modules that it may include". The build links by
+# The only list of the modules and of what each may include. A row is "module: modules that it may include". The build links by
 # these rows, and tools/check_layers.py fails on any other #include.
 set(BILLOW_MODULE_TABLE
   "base:"

@@ -298,7 +298,7 @@ float power_of_two(const std::vector<float>& values) {
   return largest > 0.0f ? std::exp2(std::floor(std::log2(largest))) : 1.0f;
 }
 
-// Writes 64 outputs of one row of a block as codes, of which the first `n` are used. Returns their
+// Writes 64 outputs of one row of a block as codes. Only the first `n` are used. Returns their
 // scale.
 float put_codes(const float* values, size_t stride, size_t n, std::byte* out) {
   constexpr float kLargest = 127.0f;

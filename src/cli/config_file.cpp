@@ -4,7 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cstdlib>
+#include <array>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -12,7 +12,9 @@
 
 #include "base/error.h"
 #include "base/suggestion.h"
+#include "base/text.h"
 #include "cli/program.h"
+#include "cli/variable.h"
 
 namespace billow::cli {
 namespace {
@@ -84,14 +86,13 @@ Setting setting_of(const std::string& key, const toml::node& node, const std::st
   return setting;
 }
 
-std::string variable(const std::string& name) {
-  const char* value = std::getenv(name.c_str());
-  return value == nullptr ? "" : value;
-}
+std::string text_of(const std::string& name) { return variable(name).value_or(""); }
 
+// As scheduler::read_environment() does, ignores values of blanks and quotes only.
 bool has_variable(std::string_view name) {
-  return !variable("BILLOW_" + std::string(name)).empty() ||
-         !variable("OLLAMA_" + std::string(name)).empty();
+  return std::ranges::any_of(std::array{"BILLOW_", "OLLAMA_"}, [&](const char* prefix) {
+    return !trimmed(text_of(prefix + std::string(name)), " \t\"'").empty();
+  });
 }
 
 // Whether the words have the option: "--host X", "--host=X", "-b 8".
@@ -142,9 +143,9 @@ std::string find_config(const std::vector<std::string>& words) {
     if (words[i].starts_with("--config=")) return words[i].substr(9);
     if (words[i] == "--config" && i + 1 < words.size()) return words[i + 1];
   }
-  if (const std::string path = variable("BILLOW_CONFIG"); !path.empty()) return path;
-  const std::string home = variable("HOME");
-  std::string folder = variable("XDG_CONFIG_HOME");
+  if (const std::string path = text_of("BILLOW_CONFIG"); !path.empty()) return path;
+  const std::string home = text_of("HOME");
+  std::string folder = text_of("XDG_CONFIG_HOME");
   if (folder.empty() && !home.empty()) folder = home + "/.config";
   std::error_code failed;
   if (!folder.empty() && std::filesystem::exists(folder + "/billow/billow.toml", failed))

@@ -1,6 +1,5 @@
 // billow doctor: looks at the machine, the settings and the server, and says what is wrong and what
 // to do. Changes nothing.
-#include <dirent.h>
 #include <fmt/format.h>
 #include <sys/resource.h>
 #include <sys/statvfs.h>
@@ -9,11 +8,9 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -31,11 +28,13 @@
 #include "cli/config_file.h"
 #include "cli/port_owner.h"
 #include "cli/program.h"
+#include "cli/variable.h"
 #include "cli/version.h"
 #include "cpu/cores.h"
 #include "cpu/memory.h"
 #include "http/client.h"
 #include "kernels/kernel_table.h"
+#include "llama/find.h"
 #include "scheduler/environment.h"
 #include "store/store.h"
 
@@ -72,7 +71,7 @@ std::string processor_name() {
 
 Finding check_kernels() {
   Finding found{.name = "processor", .text = {}};
-  const char* forced = std::getenv("BILLOW_ISA");
+  const bool is_forced = !variable("BILLOW_ISA").value_or("").empty();
   try {
     const std::string table(kernels::select_table().name);
     found.text = fmt::format("{}, {} usable cores, kernels {}", processor_name(),
@@ -80,7 +79,7 @@ Finding check_kernels() {
     if (table == "scalar") {
       found.level = Level::kWarning;
       found.advice = "models run slowly: the processor has no AVX2, or BILLOW_ISA hides it";
-    } else if (forced != nullptr && *forced != '\0') {
+    } else if (is_forced) {
       found.level = Level::kWarning;
       found.advice = "BILLOW_ISA forces these kernels; unset it to use the best ones";
     }
@@ -274,21 +273,17 @@ Finding check_server(const scheduler::Endpoint& server) {
   return found;
 }
 
-Finding check_llama_server(const std::string& named) {
-  if (!named.empty()) {
-    if (::access(named.c_str(), X_OK) == 0) return {Level::kOk, "llama-server", named, {}};
-    return {Level::kFailure, "llama-server", named + " cannot be run",
-            "correct BILLOW_LLAMA_SERVER"};
+Finding check_llama_server(const std::string& wanted) {
+  Finding found{.name = "llama-server", .text = {}};
+  try {
+    found.text = llama::find_server(wanted).value_or(
+        "not installed; only needed for images and for models that Billow does not know");
+  } catch (const Error& error) {
+    found.level = Level::kFailure;
+    found.text = error.what();
+    found.advice = "correct BILLOW_LLAMA_SERVER";
   }
-  const char* path = std::getenv("PATH");
-  std::istringstream folders(path == nullptr ? "" : path);
-  for (std::string folder; std::getline(folders, folder, ':');)
-    if (const std::string file = folder + "/llama-server"; ::access(file.c_str(), X_OK) == 0)
-      return {Level::kOk, "llama-server", file, {}};
-  return {Level::kOk,
-          "llama-server",
-          "not installed; only needed for images and for models that Billow does not know",
-          {}};
+  return found;
 }
 
 std::string level_name(Level level) {

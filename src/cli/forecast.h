@@ -79,8 +79,8 @@ struct RequestMemory {
   bool fits() const { return max() <= budget; }
 };
 
-// Computes the course of a request. Throws Error if an option is out of range or the prompt does
-// not fit; the message names the option, or both sizes.
+// Predicts how the context of a request grows. Throws Error if an option is out of range or the
+// prompt does not fit; the message names the option, or both sizes.
 Forecast forecast(const PlanOptions& options, const engine::Description& model);
 // Returns the options for describe(). Throws Error if an option is out of range; the message names
 // it.

@@ -98,8 +98,8 @@ std::string compaction_text(const Forecast& run) {
   return out;
 }
 
-std::string course_text(const Forecast& run) {
-  std::string out = fmt::format("course    begins on rung {}\n", run.plan.first_rung);
+std::string context_text(const Forecast& run) {
+  std::string out = fmt::format("context   starts on rung {}\n", run.plan.first_rung);
   for (const context::ContextEvent& event : run.plan.events) {
     if (event.step != context::Step::kGrow) continue;
     out += fmt::format("          to rung {} at {} tokens, {} of them generated\n", event.to,
@@ -150,7 +150,7 @@ std::string memory_text(const RequestMemory& memory) {
 
 std::string plan_text(const PlanOptions& options, const arch::ModelInfo& model, const Forecast& run,
                       const RequestMemory& memory) {
-  return request_text(options, model, run) + course_text(run) + memory_text(memory);
+  return request_text(options, model, run) + context_text(run) + memory_text(memory);
 }
 
 Json plan_json(const PlanOptions& options, const arch::ModelInfo& model, const Forecast& run,

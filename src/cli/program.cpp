@@ -132,7 +132,10 @@ std::string message_of(const CLI::App& command, const CLI::ParseError& error) {
 std::vector<std::string> words_of(const CLI::App& app, int argc, char** argv) {
   std::vector<std::string> words(argv + 1, argv + argc);
   const CLI::App* command = find_command(app, words.front());
-  if (command != nullptr && command->get_name() == "serve") add_config(*command, words);
+  const bool asks_for_help = std::ranges::any_of(
+      words, [](const std::string& word) { return word == "-h" || word == "--help"; });
+  if (command != nullptr && command->get_name() == "serve" && !asks_for_help)
+    add_config(*command, words);
   return words;
 }
 

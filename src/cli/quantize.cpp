@@ -16,6 +16,7 @@
 #include "base/byte_size.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "base/suggestion.h"
 #include "base/text.h"
 #include "base/utf8.h"
 #include "cli/client/status_line.h"
@@ -56,11 +57,10 @@ std::string joined(const std::vector<std::string_view>& names, const char* betwe
 
 const quantize::FileType& file_type_of(const std::string& name) {
   if (const auto* found = quantize::find_file_type(name)) return *found;
-  const auto similar = quantize::similar_file_types(name);
-  if (!similar.empty()) {
-    refuse("unknown type '" + name + "'; did you mean " + joined(similar, " or ") + "?");
-  }
-  refuse("unknown type '" + name + "'; use one of " + joined(quantize::file_type_names(), ", "));
+  const std::vector<std::string_view> names = quantize::file_type_names();
+  const std::string hint = did_you_mean(name, std::vector<std::string>(names.begin(), names.end()));
+  refuse("unknown type '" + name + "'" +
+         (hint.empty() ? "; use one of " + joined(names, ", ") : hint));
 }
 
 quant::Type target_of(const std::string& name) {

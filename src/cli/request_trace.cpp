@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "cli/command.h"
 #include "cli/console.h"
+#include "cli/variable.h"
 #include "http/client.h"
 #include "metrics/request_id.h"
 #include "metrics/waterfall.h"
@@ -31,12 +32,8 @@ struct Options {
 
 scheduler::Endpoint endpoint_of(const Options& options) {
   const auto warn = [](const std::string& text) { log::warn(text); };
-  const auto lookup = [](const std::string& name) -> std::optional<std::string> {
-    const char* value = std::getenv(name.c_str());
-    return value ? std::optional<std::string>(value) : std::nullopt;
-  };
   const scheduler::Endpoint endpoint =
-      options.host.empty() ? scheduler::read_environment(lookup, warn).host
+      options.host.empty() ? scheduler::read_environment(variable, warn).host
                            : scheduler::parse_endpoint(options.host, "--host", warn);
   if (endpoint.scheme != "http") {
     throw Error(ErrorCode::kUnsupported,

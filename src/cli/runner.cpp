@@ -25,6 +25,7 @@
 #include "cli/embed_sizes.h"
 #include "cli/engine_options.h"
 #include "cli/parent.h"
+#include "cli/variable.h"
 #include "context/picture_rule.h"
 #include "cpu/cores.h"
 #include "engine/describe.h"
@@ -80,15 +81,13 @@ sigset_t block_signals() {
 // Returns the sizes from the options or, if an option is missing, from the environment. The other
 // sizes stay unset.
 engine::EmbedSettings embed_settings(const RunnerOptions& options) {
-  const auto variable = [](const std::string& name) -> std::optional<std::string> {
-    const char* value = std::getenv(name.c_str());
+  const auto lookup = [](const std::string& name) -> std::optional<std::string> {
     const bool is_size = name.starts_with("BILLOW_N_") || name == "BILLOW_CONTEXT_SIZE" ||
                          name == "BILLOW_MAX_BATCHES";
-    if (value == nullptr || !is_size) return std::nullopt;  // other variables are for the server
-    return std::string(value);
+    return is_size ? variable(name) : std::nullopt;  // other variables are for the server
   };
   const auto warn = [](const std::string& text) { log::warn(text); };
-  return with_environment(options.embed, scheduler::read_environment(variable, warn));
+  return with_environment(options.embed, scheduler::read_environment(lookup, warn));
 }
 
 // Lowers the maximum context of an embedding model to the max length of its texts.

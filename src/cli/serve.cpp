@@ -26,6 +26,7 @@
 #include "cli/command.h"
 #include "cli/embed_sizes.h"
 #include "cli/engine_options.h"
+#include "cli/variable.h"
 #include "cli/version.h"
 #include "cpu/cores.h"
 #include "cpu/memory.h"
@@ -83,12 +84,6 @@ struct ServeOptions {
   std::string web_page;  // empty: use the environment
   std::string api_version = "0.33.0";
 };
-
-std::optional<std::string> variable(const std::string& name) {
-  const char* value = std::getenv(name.c_str());
-  if (value == nullptr) return std::nullopt;
-  return std::string(value);
-}
 
 constexpr milliseconds kTrimEvery = std::chrono::minutes(1);
 

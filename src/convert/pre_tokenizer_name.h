@@ -10,10 +10,10 @@
 
 namespace billow::convert {
 
-// Returns the name for `vocabulary`, of which only this name is missing. The tokens of a probe text
-// identify a published vocabulary. The steps in "pre_tokenizer" of tokenizer.json identify other
-// vocabularies. `tokenizer` is null if there is no such file. Throws Error (kUnsupported) if both
-// lookups fail.
+// Returns the name that `vocabulary` lacks; everything else in it is known. The tokens of a probe
+// text identify a published vocabulary. The steps in "pre_tokenizer" of tokenizer.json identify
+// other vocabularies. `tokenizer` is null if there is no such file. Throws Error (kUnsupported) if
+// both lookups fail.
 std::string pre_tokenizer_name(const DocumentFields* tokenizer, const Vocabulary& vocabulary);
 
 // Returns the name of a published WordPiece vocabulary, else "default". Readers ignore the name.

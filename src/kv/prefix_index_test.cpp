@@ -174,7 +174,7 @@ TEST_F(PrefixIndexTest, SharesOnlyBlocksOfTheSameTokens) {
   EXPECT_EQ(cache.bytes_in_use(), 0u);
 }
 
-// Random texts, some of which stay in use: the index counts the cached blocks correctly.
+// Random texts, and some stay in use. The index counts the cached blocks correctly.
 TEST_F(PrefixIndexTest, CountsCachedBlocksCorrectly) {
   std::mt19937 random(9);
   std::vector<std::vector<int32_t>> texts;

@@ -27,7 +27,7 @@ struct Scene {
              .v_len = len,
              .window = window};
   }
-  // Adds a sequence that has `depth` positions, of which the last `n_new` are rows of the batch.
+  // Adds a sequence of `depth` positions. The last `n_new` positions are rows of the batch.
   void add_sequence(size_t depth, size_t n_new) {
     depths.push_back(depth);
     ids.emplace_back();

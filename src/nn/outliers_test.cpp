@@ -14,7 +14,7 @@ constexpr size_t kIn = 256;
 constexpr size_t kOut = 40;
 constexpr size_t kRows = 150;
 
-// Returns rows of which every other one has an outlier.
+// Returns rows. Every other row has an outlier.
 std::vector<float> rows_with_outliers() {
   std::vector<float> x = gaussian(kRows * kIn, 1);
   for (size_t row = 0; row < kRows; row += 2) x[row * kIn + row % kIn] = 80.0f;

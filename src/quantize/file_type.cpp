@@ -1,8 +1,6 @@
 #include "quantize/file_type.h"
 
 #include <algorithm>
-#include <map>
-#include <numeric>
 #include <string>
 
 #include "base/text.h"
@@ -167,22 +165,6 @@ constexpr FileType kFileTypes[] = {
     {"COPY", {}, std::nullopt, kF32, kF32, {}},
 };
 
-// Returns how many letters must change, come or go to turn `a` into `b`.
-size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t{0});
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t changed = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({changed, row[j] + 1, row[j - 1] + 1});
-    }
-  }
-  return row[b.size()];
-}
-
 }  // namespace
 
 std::vector<std::string_view> file_type_names() {
@@ -197,23 +179,6 @@ const FileType* find_file_type(std::string_view name) noexcept {
     if (!row.alias.empty() && equal_ignoring_case(name, row.alias)) return &row;
   }
   return nullptr;
-}
-
-std::vector<std::string_view> similar_file_types(std::string_view name) {
-  constexpr size_t kMaxNames = 3;
-  constexpr size_t kMaxDistance = 3;
-  const std::string wanted = lower_case(name.substr(0, 32));
-  std::multimap<size_t, std::string_view> by_distance;
-  for (const FileType& row : kFileTypes) {
-    const size_t distance = edit_distance(wanted, lower_case(row.name));
-    if (distance <= kMaxDistance) by_distance.emplace(distance, row.name);
-  }
-  std::vector<std::string_view> names;
-  for (const auto& [distance, row_name] : by_distance) {
-    if (names.size() == kMaxNames || distance > by_distance.begin()->first + 1) break;
-    names.push_back(row_name);
-  }
-  return names;
 }
 
 }  // namespace billow::quantize

@@ -61,7 +61,5 @@ std::vector<std::string_view> file_type_names();
 // Finds a file type by its name in any case. Q3_K, Q4_K and Q5_K mean their M mixture. Returns null
 // for an unknown name.
 const FileType* find_file_type(std::string_view name) noexcept;
-// Returns the names that are most similar to `name`, for an error message: at most three.
-std::vector<std::string_view> similar_file_types(std::string_view name);
 
 }  // namespace billow::quantize

@@ -198,8 +198,6 @@ TEST(FileTypeTest, FindsNamesInAnyCaseAndByAlias) {
   EXPECT_EQ(find_file_type("q4_k"), find_file_type("Q4_K_M"));
   EXPECT_EQ(find_file_type("iq2_xxs")->number, 19u);
   EXPECT_EQ(find_file_type("Q9_K"), nullptr);
-  EXPECT_EQ(similar_file_types("q4km").front(), "Q4_K_M");
-  EXPECT_TRUE(similar_file_types("something else").empty());
   for (const std::string_view name : file_type_names()) EXPECT_NE(find_file_type(name), nullptr);
   EXPECT_EQ(find_target("q6_k"), quant::Type::kQ6_K);
   EXPECT_FALSE(find_target("Q8_K"));

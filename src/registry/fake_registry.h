@@ -24,7 +24,7 @@ namespace billow::registry {
 class FakeRegistry {
  public:
   struct Faults {
-    std::atomic<int> n_cut_uploads{0};     // parts of which only the first half is accepted
+    std::atomic<int> n_cut_uploads{0};     // of these parts, only the first half is accepted
     std::atomic<bool> redirects{false};    // uploads are redirected to another address
     std::atomic<bool> holds_blobs{false};  // sends only half of each blob until this is false again
     std::atomic<int> status_of_blobs{0};   // status of all responses about blobs

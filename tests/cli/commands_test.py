@@ -206,6 +206,9 @@ class Configuration(Case):
         self.assertEqual(done.returncode, 1)
         self.assertIn(f"{path}: No such file", done.stderr.decode())
         self.wrong(f"{self.dir}: is a folder; name a TOML file", "serve", "--config", self.dir, status=1)
+        path.write_text("no TOML")
+        self.assertEqual(billow("serve", "--config", path, env=self.env).returncode, 1)
+        self.assertIn("--config", self.run_ok("serve", "--config", path, "--help"))
         path.write_text("x" * (2 << 20))
         self.wrong(f"{path}: is larger than 1 MiB: no configuration", "serve", "--config", path, status=1)
 

@@ -4,15 +4,14 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
-#include <cstdlib>
 #include <exception>
-#include <optional>
 #include <utility>
 
 #include "base/error.h"
 #include "base/log.h"
 #include "base/suggestion.h"
 #include "cli/program.h"
+#include "cli/variable.h"
 
 namespace billow::cli {
 namespace {
@@ -65,11 +64,6 @@ void check_arguments(const ClientCommand& command, const CLI::App& app, size_t n
                                  command.min, command.min == 1 ? " is" : "s are", n, command.name,
                                  command.arguments));
   }
-}
-
-std::optional<std::string> variable(const std::string& name) {
-  const char* value = std::getenv(name.c_str());
-  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
 }
 
 }  // namespace

@@ -49,7 +49,7 @@ struct EmbedAnswers {
   std::chrono::nanoseconds time{};  // from arrival to answer
 };
 
-// The queue has no space for the request, of which no text was queued. Another server may have
+// The queue has no space for the request. None of its texts was queued. Another server may have
 // space, or this one later.
 class EmbedBusy : public std::runtime_error {
  public:
