@@ -27,7 +27,7 @@ set(BILLOW_MODULE_TABLE
   "scheduler: base cpu context http constraint process"
   "api: base gguf tokenizer prompt output constraint context image metrics http store registry process scheduler convert quantize"
   "server: base cpu gguf tokenizer prompt output constraint context image metrics http web store registry process scheduler api"
-  "arch: base gguf quant tensor kernels nn kv"
+  "arch: base gguf quant tensor kernels nn kv vision"
   "engine: base cpu gguf quantize tokenizer constraint kernels tensor nn kv context arch"
   "runner: base gguf tokenizer constraint kernels tensor kv context http arch engine"
   "llama: base gguf tokenizer constraint context kernels http process engine runner"
