@@ -58,22 +58,14 @@ Picture padded(Picture picture, Size canvas) {
   return out;
 }
 
-// The column and row of a tile's patch `i`.
-std::array<size_t, 2> place_of(size_t i, const Tile& tile, PatchOrder order, size_t merge) {
-  if (order == PatchOrder::kRows) return {i % tile.cols, i / tile.cols};
-  const size_t block = i / (merge * merge);
-  const size_t within = i % (merge * merge);
-  const size_t blocks_per_row = tile.cols / merge;
-  return {block % blocks_per_row * merge + within % merge,
-          block / blocks_per_row * merge + within / merge};
-}
-
 // Writes the patches of one tile, whose upper left corner is at (left, top) of the picture.
 void write_patches(const Picture& picture, size_t left, size_t top, const Tile& tile,
                    const Rule& rule, const Levels& levels, float* out) {
   const size_t patch = rule.patch_size;
   for (size_t i = 0; i < size_t{tile.rows} * tile.cols; ++i, out += 3 * patch * patch) {
-    const auto [col, row] = place_of(i, tile, rule.family->order, rule.merge);
+    const PatchPlace place = place_of_patch(rule, tile, i);
+    const size_t row = place.row;
+    const size_t col = place.col;
     for (size_t y = 0; y < patch; ++y) {
       const uint8_t* from = picture.rgb.data() +
                             ((top + row * patch + y) * picture.size.width + left + col * patch) * 3;
@@ -84,6 +76,19 @@ void write_patches(const Picture& picture, size_t left, size_t top, const Tile& 
 }
 
 }  // namespace
+
+PatchPlace place_of_patch(const Rule& rule, const Tile& tile, size_t i) noexcept {
+  const auto place = [](size_t row, size_t col) {
+    return PatchPlace{static_cast<uint32_t>(row), static_cast<uint32_t>(col)};
+  };
+  if (rule.family->order == PatchOrder::kRows) return place(i / tile.cols, i % tile.cols);
+  const size_t merge = rule.merge;
+  const size_t block = i / (merge * merge);
+  const size_t within = i % (merge * merge);
+  const size_t blocks_per_row = tile.cols / merge;
+  return place(block / blocks_per_row * merge + within / merge,
+               block % blocks_per_row * merge + within % merge);
+}
 
 Pixels preprocess(const Rule& rule, const Picture& picture) {
   Pixels pixels{.plan = plan_of(rule, picture.size), .patches = {}};

@@ -2,6 +2,8 @@
 // normalises. Pure functions; any thread.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "image/picture.h"
@@ -18,6 +20,15 @@ struct Pixels {
   // are in blocks of merge x merge patches instead: rows of blocks, and rows within a block.
   std::vector<float> patches;
 };
+
+// The place of a patch in its tile.
+struct PatchPlace {
+  uint32_t row = 0;
+  uint32_t col = 0;
+};
+
+// Returns the place of a tile's patch `i`, which is within 0 .. rows * cols - 1.
+PatchPlace place_of_patch(const Rule& rule, const Tile& tile, size_t i) noexcept;
 
 // Throws the errors of plan_of(). REQUIRES: picture.rgb has 3 bytes for each pixel.
 Pixels preprocess(const Rule& rule, const image::Picture& picture);
