@@ -23,7 +23,7 @@ struct PictureEncoderInfo {
   size_t n_embd = 0;       // values of an embedding: the width of the text model
   size_t n_deep = 0;       // further embeddings per token, for the text model's first layers; or 0
   size_t n_stages = 0;     // stages of a pass
-  size_t n_own_bytes = 0;  // memory of the encoder beside the file and the packed weights
+  size_t n_own_bytes = 0;  // memory of the encoder, without the file and the packed weights
 };
 
 // The tiles of one pass, of any number of pictures, one after another.
