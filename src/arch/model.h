@@ -15,6 +15,7 @@
 #include "nn/adapter.h"
 #include "nn/compute.h"
 #include "nn/packed_weights.h"
+#include "nn/rope.h"
 #include "tensor/tensor.h"
 
 namespace billow::arch {
@@ -32,6 +33,16 @@ struct Batch {
   std::span<const uint8_t> is_long = {};
   // [table]: the adapter of its sequence; null: none. Empty: no sequence has an adapter.
   std::span<const nn::Adapter* const> adapters = {};
+  // The following are empty if no row belongs to a picture.
+  // [n]: the embedding of a picture's token, n_embd values, then ModelInfo::n_deep times n_embd
+  // values, which are added to the states after the first layers. Null: the row has a token.
+  // A row with an embedding has token 0.
+  std::span<const float* const> embeddings = {};
+  // [n]: the positions for rotations; only for a model with ModelInfo::has_grid.
+  std::span<const nn::GridPosition> grid = {};
+  // [n]: the last position that a row sees in layers where the tokens of a picture see each other;
+  // only for a model with ModelInfo::sees_whole_pictures. As nn::KvRows::last.
+  std::span<const uint32_t> last_seen = {};
 };
 
 // The results of a pass. Each matrix has its rows in the order of the rows that the batch asks for.
@@ -51,6 +62,10 @@ struct ModelInfo {
   size_t short_text = 0;
   // Returns whether all texts of up to n tokens have the same rotations.
   bool rotates_alike(size_t n) const noexcept { return short_text == 0 || n <= short_text; }
+  size_t n_deep = 0;      // layers after which a picture adds embeddings (Qwen3-VL)
+  bool has_grid = false;  // tokens of pictures rotate by rows and columns (M-RoPE)
+  // Tokens of a picture also see later tokens of the same picture. A pass must have all of them.
+  bool sees_whole_pictures = false;
   std::vector<kv::LayerNeed> kv;  // one for each layer
 };
 

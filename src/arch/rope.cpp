@@ -91,4 +91,23 @@ nn::RopeParams read_rope(const Metadata& meta, kernels::RopeKind kind, size_t he
   return rope;
 }
 
+void read_axes(const Metadata& meta, bool interleaved, nn::RopeParams& rope) {
+  constexpr size_t kAxes = 3;
+  constexpr std::string_view kKey = "rope.dimension_sections";
+  if (!meta.has(kKey)) return;
+  // Files have a fourth section, which is 0.
+  const std::vector<size_t> sections = meta.per_layer(kKey, kAxes, kMaxWidth);
+  const size_t n_pairs = rope.n_rot / 2;
+  if (sections[0] + sections[1] + sections[2] != n_pairs)
+    meta.refuse(kKey, "does not add up to the " + std::to_string(n_pairs) + " pairs of a head");
+  for (size_t pair = 0; pair < n_pairs; ++pair) {
+    size_t axis = pair % kAxes;
+    if (interleaved)
+      axis = pair < kAxes * sections[axis] ? axis : 0;
+    else
+      axis = pair < sections[0] ? 0 : pair < sections[0] + sections[1] ? 1 : 2;
+    rope.axes.push_back(static_cast<nn::RopeAxis>(axis));
+  }
+}
+
 }  // namespace billow::arch

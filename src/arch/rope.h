@@ -16,4 +16,10 @@ inline constexpr double kRopeBase = 10000.0;
 nn::RopeParams read_rope(const Metadata& meta, kernels::RopeKind kind, size_t head_len,
                          size_t trained_context);
 
+// Sets the axes of a rope (M-RoPE) from rope.dimension_sections: the number of pairs that rotate by
+// time, row and column. `interleaved`: pairs of the three alternate as long as they last
+// (Qwen3-VL); otherwise they follow each other. Without the key, tokens have one position. Throws
+// Error if the sections are invalid.
+void read_axes(const Metadata& meta, bool interleaved, nn::RopeParams& rope);
+
 }  // namespace billow::arch

@@ -126,12 +126,13 @@ void EmbedQueue::take(size_t n, Pooling pooling, StepRows& rows) {
     BILLOW_CHECK(i < n_admitted_);
     const std::shared_ptr<Embedding>& embedding = queue_[i];
     const size_t n_own = std::min(n, embedding->n_pending());
-    const auto begin = static_cast<uint32_t>(rows.tokens.size());
+    const auto begin = static_cast<uint32_t>(rows.n());
     const auto end = static_cast<uint32_t>(begin + n_own);
     const bool is_first = embedding->n_evaluated() == 0;
     memory_.evict_out_of_window(embedding->context_);
     memory_.take(embedding->context_, n_own, 0, n_own == embedding->n_pending());
-    rows.add(embedding->context_, n_own, embedding->tokens_, embedding->lease_.adapter());
+    rows.add(embedding->context_, n_own,
+             {.tokens = embedding->tokens_, .adapter = embedding->lease_.adapter()});
     const size_t n_before = rows.hidden_rows.size();
     if (pooling == Pooling::kMean)
       for (uint32_t row = begin; row < end; ++row) rows.hidden_rows.push_back(row);

@@ -49,7 +49,8 @@ context::ContextPlan context_plan_of(size_t n_prompt, const SequenceOptions& opt
                                      const arch::ModelInfo& model) {
   const ContextOptions& wanted = options.context;
   const size_t top = wanted.cap(max_context);
-  const bool can_shift = !kv.has_states() && model.rotates_alike(top);
+  const bool rotates_by_grid = model.has_grid && !options.pictures.empty();
+  const bool can_shift = !kv.has_states() && model.rotates_alike(top) && !rotates_by_grid;
   context::ContextPlan context_plan = {
       wanted.sizes.empty() ? context::Ladder(top) : context::Ladder(wanted.sizes, top),
       context::possible_policy(wanted.policy, can_shift), wanted.compaction, n_prompt};
@@ -229,9 +230,9 @@ void Engine::check_tokens(std::span<const int32_t> tokens) const {
   check_ids(tokens);
 }
 
-void Engine::check_ids(std::span<const int32_t> tokens) const {
+void Engine::check_ids(std::span<const int32_t> tokens, bool has_pictures) const {
   for (const int32_t token : tokens) {
-    if (!tokenizer_->has(token)) {
+    if (!tokenizer_->has(token) && !(has_pictures && token == kPictureToken)) {
       throw Error(ErrorCode::kInvalidInput, "token id " + std::to_string(token) +
                                                 " is not in the vocabulary of " +
                                                 std::to_string(tokenizer_->n_tokens()) + " tokens");
@@ -239,9 +240,34 @@ void Engine::check_ids(std::span<const int32_t> tokens) const {
   }
 }
 
+// Returns the pictures of a prompt and gives their tokens ids. Throws the Errors of start().
+PlacedPictures Engine::place_pictures(
+    std::vector<int32_t>& prompt, std::span<const std::shared_ptr<const Picture>> pictures) const {
+  if (pictures.empty()) {
+    check_tokens(prompt);
+    return {};
+  }
+  check_ids(prompt, true);
+  for (const std::shared_ptr<const Picture>& picture : pictures) {
+    for (const PictureTile& tile : picture->tiles) {
+      if (!model().sees_whole_pictures || tile.n_tokens() <= n_batch_) continue;
+      throw Error(ErrorCode::kTooLarge, "a picture has " + std::to_string(tile.n_tokens()) +
+                                            " tokens, but a pass has at most " +
+                                            std::to_string(n_batch_));
+    }
+    BILLOW_CHECK(picture->embeddings.size() ==
+                 picture->n_tokens() * model().n_embd * (1 + model().n_deep));
+  }
+  return {prompt, pictures, model().has_grid || model().sees_whole_pictures};
+}
+
 std::shared_ptr<const Sequence> Engine::start(std::vector<int32_t> prompt,
                                               const SequenceOptions& options) {
-  check_tokens(prompt);
+  if (options.scores_prompt && !options.pictures.empty()) {
+    throw Error(ErrorCode::kUnsupported,
+                "log probabilities of a prompt with pictures are not supported");
+  }
+  const PlacedPictures pictures = place_pictures(prompt, options.pictures);
   check_ids(options.prediction);
   context::ContextPlan context_plan =
       context_plan_of(prompt.size(), options, max_context_, kv_, model());
@@ -259,6 +285,7 @@ std::shared_ptr<const Sequence> Engine::start(std::vector<int32_t> prompt,
   Sampler sampler(sampling, tokenizer_->n_tokens(), prompt);
   auto sequence = std::make_shared<Sequence>(kv_.cache(), std::move(prompt), options,
                                              std::move(sampler), std::move(context_plan), rung);
+  sequence->pictures_ = pictures;
   sequence->adapter_ = adapter;
   if (adapter != nullptr) sequence->context_.set_adapter(adapter->number());
   running_.push_back(sequence);

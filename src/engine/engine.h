@@ -110,6 +110,7 @@ struct MemoryUse {
 struct TextOptions {
   ContextOptions context = {};
   size_t n_anchor = 4;  // tokens at the beginning that models put much attention on
+  std::vector<std::shared_ptr<const Picture>> pictures = {};  // as SequenceOptions::pictures
 };
 
 class Engine {
@@ -153,9 +154,10 @@ class Engine {
   context::Ledger& ledger() noexcept { return ledger_; }
 
   // Starts a sequence. If there is not enough free memory now, the sequence waits until others free
-  // theirs. Throws Error in these cases: the prompt is empty; the prompt or the prediction has an
-  // id that is no token; the prompt does not fit into the context or the memory budget; an option
-  // is out of range; max_sequences are running.
+  // theirs. The prompt has kPictureToken for each token of SequenceOptions::pictures. Throws Error
+  // in these cases: the prompt is empty; the prompt or the prediction has an id that is no token;
+  // the prompt does not fit into the context or the memory budget; an option is out of range; the
+  // pictures do not fit the prompt or the model; max_sequences are running.
   std::shared_ptr<const Sequence> start(std::vector<int32_t> prompt,
                                         const SequenceOptions& options);
   // Ends a running sequence and frees its memory. Does nothing for finished ones.
@@ -231,7 +233,9 @@ class Engine {
   using Clock = std::chrono::steady_clock;
   nn::Compute compute() { return {*kernels_, team_, arena_, nullptr, listener_}; }
   void check_tokens(std::span<const int32_t> tokens) const;
-  void check_ids(std::span<const int32_t> tokens) const;
+  void check_ids(std::span<const int32_t> tokens, bool has_pictures = false) const;
+  PlacedPictures place_pictures(std::vector<int32_t>& prompt,
+                                std::span<const std::shared_ptr<const Picture>> pictures) const;
   // The rows of one sequence in a pass, or of the queued texts.
   struct PassPart {
     std::shared_ptr<Sequence> sequence{};  // null: texts
@@ -245,6 +249,7 @@ class Engine {
   size_t max_rows_of(const Sequence& sequence) const;
   size_t max_read_rows(std::span<const size_t> n_pending) const;
   std::vector<PassPart> plan_parts(std::span<const size_t> n_pending, size_t max_rows);
+  static void take_whole_tiles(std::span<PassPart> parts, size_t index, size_t max_rows);
   size_t draft_room(const Sequence& sequence) const;
   void add_drafts(std::span<PassPart> parts, size_t max_rows);
   void add_guesses(std::span<const Speculation::Writer> writers,

@@ -15,6 +15,16 @@ double sum_of(std::span<const double> chances) {
   return std::accumulate(chances.begin(), chances.end(), 0.0);
 }
 
+// Texts that drafts come from may have pictures. No sequence chooses their tokens.
+void end_before_picture(Draft& draft) {
+  const auto found = std::ranges::find_if(draft.tokens, is_picture_token);
+  const auto n = static_cast<size_t>(found - draft.tokens.begin());
+  if (n == draft.tokens.size()) return;
+  draft.tokens.resize(n);
+  draft.chances.resize(n);
+  draft.grades.resize(std::min(draft.grades.size(), n));
+}
+
 }  // namespace
 
 // Returns the max drafted tokens of a sequence after its pending ones. A draft never makes memory
@@ -59,6 +69,7 @@ void Engine::add_drafts(std::span<PassPart> parts, size_t max_rows) {
   room.max_rows = saturating_subtract(max_rows, room.n_rows);
   std::vector<Draft> drafts = speculation_.propose(writers, room);
   if (draft_model_) add_guesses(writers, sequences, room, drafts);
+  for (Draft& draft : drafts) end_before_picture(draft);
   speculation_.limit(writers, room, drafts);
   for (size_t i = 0; i < drafts.size(); ++i) of_writer[i]->draft = std::move(drafts[i]);
 }
@@ -83,7 +94,7 @@ void Engine::add_guesses(std::span<const Speculation::Writer> writers,
   size_t n_to_catch_up = speculation_.rows_to_catch_up(room);
   size_t n_left = kDraftBatch;
   for (size_t i = 0; i < hopeful.size() && n_left > 0; ++i) {
-    if (!worth[i]) continue;
+    if (!worth[i] || !sequences[hopeful[i]]->pictures_.empty()) continue;  // it sees no pictures
     Sequence& sequence = *sequences[hopeful[i]];
     const std::span<const int32_t> text = sequence.tokens_;
     if (!sequence.read_text_) sequence.read_text_.emplace(*draft_model_);

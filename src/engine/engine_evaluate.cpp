@@ -4,6 +4,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "arch/scratch.h"
 #include "base/byte_size.h"
@@ -23,10 +24,11 @@ struct Release {
 
 }  // namespace
 
-void Engine::evaluate(std::span<const int32_t> tokens, size_t first,
+void Engine::evaluate(std::span<const int32_t> given_tokens, size_t first,
                       const std::function<void(size_t i, std::span<const float> logits)>& each,
                       const TextOptions& options) {
-  check_tokens(tokens);
+  std::vector<int32_t> tokens(given_tokens.begin(), given_tokens.end());
+  const PlacedPictures pictures = place_pictures(tokens, options.pictures);
   const size_t top = options.context.cap(max_context_);
   if (tokens.size() > top && options.context.policy == context::OverflowPolicy::kStop) {
     throw Error(ErrorCode::kTooLarge, std::to_string(tokens.size()) +
@@ -35,17 +37,22 @@ void Engine::evaluate(std::span<const int32_t> tokens, size_t first,
   }
   // Few rows at a time, because a row of logits may have a megabyte.
   constexpr size_t kRowsAtOnce = 128;
+  size_t max_rows = std::min(kRowsAtOnce, n_batch_);
+  for (const std::shared_ptr<const Picture>& picture : options.pictures)
+    for (const PictureTile& tile : picture->tiles)
+      if (model().sees_whole_pictures) max_rows = std::max(max_rows, tile.n_tokens());
   const size_t n_held = std::min(tokens.size(), top);
   const std::shared_ptr<Adapters::Entry> adapter = adapter_for({});
   const arch::PassLimits limits = {.n_rows = n_batch_,
-                                   .n_logit_rows = std::min(kRowsAtOnce, n_batch_),
+                                   .n_logit_rows = max_rows,
                                    .n_positions = n_held,
                                    .n_threads = static_cast<size_t>(team_.size()),
                                    .adapter_rank = adapter == nullptr ? 0 : adapter->need().rank};
   const uint64_t scratch = arch::max_scratch_bytes(*model_, *kernels_, limits);
   if (!grant_scratch(std::max(scratch, scratch_granted_)))
     throw Error(ErrorCode::kOutOfMemory, "no scratch memory for a text; " + budget_left());
-  const bool can_shift = !kv_.has_states() && model().rotates_alike(top);
+  const bool rotates_by_grid = model().has_grid && !pictures.empty();
+  const bool can_shift = !kv_.has_states() && model().rotates_alike(top) && !rotates_by_grid;
   const context::ContextPlan context_plan = {
       context::Ladder(top), context::possible_policy(options.context.policy, can_shift),
       options.context.compaction, std::min(options.n_anchor, context::longest_anchor(top))};
@@ -71,12 +78,16 @@ void Engine::evaluate(std::span<const int32_t> tokens, size_t first,
     }
     const bool wanted = next >= std::max(done, first);  // a refill evaluates tokens again
     const size_t end = wanted ? tokens.size() : std::max(done, std::min(first, tokens.size()));
-    const size_t n =
-        std::min({wanted ? kRowsAtOnce : SIZE_MAX, n_batch_, top - context.n_held(), end - next});
+    size_t n =
+        std::min({wanted ? max_rows : SIZE_MAX, n_batch_, top - context.n_held(), end - next});
+    if (model().sees_whole_pictures && pictures.end_of_tile(next + n) != next + n) {
+      const size_t begin = pictures.begin_of_tile(next + n);
+      n = (begin > next ? begin : pictures.end_of_tile(next + n)) - next;
+    }
     kv_.evict_out_of_window(context);
     kv_.take(context, n, 0, next + n == tokens.size());
-    StepRows rows;
-    rows.add(context, n, tokens, lease.adapter());
+    StepRows rows(model());
+    rows.add(context, n, {.tokens = tokens, .adapter = lease.adapter(), .pictures = &pictures});
     for (size_t i = 0; i < n && wanted; ++i) rows.logit_rows.push_back(static_cast<uint32_t>(i));
     const tensor::ArenaScope scope(arena_);
     const tensor::Matrix logits = arena_.matrix(rows.logit_rows.size(), model().n_vocab);

@@ -66,7 +66,38 @@ std::vector<Engine::PassPart> Engine::plan_parts(std::span<const size_t> n_pendi
     }
     parts.push_back(std::move(part));
   }
+  if (model().sees_whole_pictures)
+    for (size_t i = 0; i < parts.size(); ++i) take_whole_tiles(parts, i, max_rows);
+  std::erase_if(parts, [](const PassPart& part) { return part.n_rows == 0; });
   return parts;
+}
+
+// Changes the rows of a part so that the pass does not separate the tokens of a tile. If the part
+// begins with a tile that does not fit, the other parts lose rows.
+void Engine::take_whole_tiles(std::span<PassPart> parts, size_t index, size_t max_rows) {
+  PassPart& part = parts[index];
+  if (part.sequence == nullptr || part.n_rows == 0) return;
+  const Sequence& sequence = *part.sequence;
+  const SequenceContext& context = sequence.context_;
+  const size_t begin = context.index_of(context.n_held());
+  const size_t end = begin + part.n_rows;
+  const size_t whole_end = sequence.pictures_.end_of_tile(end);
+  if (whole_end == end) return;
+  const size_t tile_begin = sequence.pictures_.begin_of_tile(end);
+  part.complete = false;
+  if (tile_begin > begin) {
+    part.n_rows = tile_begin - begin;
+    return;
+  }
+  part.n_rows = whole_end - begin;
+  part.complete = part.n_rows == sequence.n_pending();
+  size_t n_rows = 0;
+  for (const PassPart& other : parts) n_rows += other.n_rows;
+  for (size_t i = parts.size(); i-- > 0 && n_rows > max_rows;) {
+    if (i == index) continue;
+    n_rows -= parts[i].n_rows;
+    parts[i].n_rows = 0;
+  }
 }
 
 // Collects the rows of a pass.
@@ -82,14 +113,17 @@ void Engine::take_rows(std::span<PassPart> parts, StepRows& rows) {
     Sequence& sequence = *part.sequence;
     const std::vector<int32_t>& draft = part.draft.tokens;
     kv_.take(sequence.context_, part.n_rows, draft.size(), part.complete);
-    rows.add(sequence.context_, part.n_rows + draft.size(), sequence.tokens_,
-             sequence.lease_.adapter(), draft);
+    rows.add(sequence.context_, part.n_rows + draft.size(),
+             {.tokens = sequence.tokens_,
+              .adapter = sequence.lease_.adapter(),
+              .draft = draft,
+              .pictures = &sequence.pictures_});
     sequence.context_.disown(draft.size());
     if (sequence.wants_scores())
       part.n_logits = part.n_rows;
     else if (part.complete)
       part.n_logits = 1 + draft.size();
-    for (size_t row = rows.tokens.size() - part.n_logits; row < rows.tokens.size(); ++row)
+    for (size_t row = rows.n() - part.n_logits; row < rows.n(); ++row)
       rows.logit_rows.push_back(static_cast<uint32_t>(row));
   }
 }
@@ -110,7 +144,7 @@ std::vector<Engine::Token> Engine::step(size_t max_rows) {
   std::vector<Token> out;
   if (parts.empty()) return out;
   add_drafts(parts, max_rows);
-  StepRows rows;
+  StepRows rows(model());
   take_rows(parts, rows);
   const tensor::ArenaScope scope(arena_);
   const tensor::Matrix logits = arena_.matrix(rows.logit_rows.size(), model().n_vocab);

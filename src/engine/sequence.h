@@ -16,6 +16,7 @@
 #include "constraint/guide.h"
 #include "engine/adapters.h"
 #include "engine/draft_model.h"
+#include "engine/pictures.h"
 #include "engine/sampling/sampler.h"
 #include "engine/sequence_context.h"
 #include "engine/speculation/drafter.h"
@@ -74,6 +75,8 @@ struct SequenceOptions {
   size_t max_draft = SIZE_MAX;
   std::vector<int32_t> prediction = {};  // a text similar to the expected answer, to draft from
   AdapterFiles adapters = {};            // empty: EngineOptions::adapters
+  // The pictures of the prompt, with their embeddings, in the order of their tokens.
+  std::vector<std::shared_ptr<const Picture>> pictures = {};
 };
 
 class Sequence {
@@ -86,7 +89,8 @@ class Sequence {
         options_(options),
         sampler_(std::move(sampler)) {}
 
-  std::span<const int32_t> tokens() const noexcept { return tokens_; }  // prompt and answer
+  // Prompt and answer. Tokens of pictures are negative.
+  std::span<const int32_t> tokens() const noexcept { return tokens_; }
   size_t n_prompt() const noexcept { return n_prompt_; }
   size_t n_generated() const noexcept { return tokens_.size() - n_prompt_; }
   // Number of tokens that are no longer in the context. Dropped tokens directly follow the anchor.
@@ -125,7 +129,8 @@ class Sequence {
     return options_.scores_prompt && prompt_scores_.size() < n_prompt_;
   }
 
-  std::vector<int32_t> tokens_;
+  std::vector<int32_t> tokens_;  // negative for tokens of pictures
+  PlacedPictures pictures_;
   size_t n_prompt_;
   SequenceContext context_;
   std::vector<SequenceEvent> events_;

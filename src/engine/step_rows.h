@@ -8,38 +8,58 @@
 #include <vector>
 
 #include "arch/model.h"
+#include "engine/pictures.h"
 #include "engine/sequence_context.h"
 
 namespace billow::engine {
 
-struct StepRows {
-  std::vector<int32_t> tokens;
-  std::vector<uint32_t> positions;
-  std::vector<uint32_t> sequences;
-  std::vector<const kv::BlockTable*> tables;
+class StepRows {
+ public:
+  explicit StepRows(const arch::ModelInfo& model) : model_(model) {}
+
+  // A text whose rows are added.
+  struct Text {
+    std::span<const int32_t> tokens;
+    const nn::Adapter* adapter = nullptr;      // null: none
+    std::span<const int32_t> draft = {};       // tokens after `tokens`
+    const PlacedPictures* pictures = nullptr;  // null: none
+  };
+
+  // Adds the last n tokens that `context` has taken blocks for.
+  void add(const SequenceContext& context, size_t n, const Text& text);
+
   std::vector<uint32_t> logit_rows;
   std::vector<uint32_t> hidden_rows;
-  std::vector<uint8_t> is_long;
-  std::vector<const nn::Adapter*> adapters;
-
-  // Adds the last n tokens that `context` has taken blocks for. `adapter` may be null. `draft`:
-  // tokens that follow all_tokens.
-  void add(const SequenceContext& context, size_t n, std::span<const int32_t> all_tokens,
-           const nn::Adapter* adapter = nullptr, std::span<const int32_t> draft = {}) {
-    for (size_t position = context.n_held() - n; position < context.n_held(); ++position) {
-      const size_t index = context.index_of(position);
-      tokens.push_back(index < all_tokens.size() ? all_tokens[index]
-                                                 : draft[index - all_tokens.size()]);
-      positions.push_back(static_cast<uint32_t>(context.slot_of(position)));
-      sequences.push_back(static_cast<uint32_t>(tables.size()));
-    }
-    tables.push_back(&context.blocks());
-    is_long.push_back(context.is_long() ? 1 : 0);
-    adapters.push_back(adapter);
-  }
+  size_t n() const noexcept { return tokens_.size(); }
   arch::Batch view() const {
-    return {tokens, positions, sequences, tables, logit_rows, hidden_rows, is_long, adapters};
+    return {.tokens = tokens_,
+            .positions = positions_,
+            .sequences = sequences_,
+            .tables = tables_,
+            .logit_rows = logit_rows,
+            .hidden_rows = hidden_rows,
+            .is_long = is_long_,
+            .adapters = adapters_,
+            .embeddings = embeddings_,
+            .grid = grid_,
+            .last_seen = last_seen_};
   }
+
+ private:
+  void begin_pictures();
+
+  const arch::ModelInfo& model_;
+  std::vector<int32_t> tokens_;
+  std::vector<uint32_t> positions_;
+  std::vector<uint32_t> sequences_;
+  std::vector<const kv::BlockTable*> tables_;
+  std::vector<uint8_t> is_long_;
+  std::vector<const nn::Adapter*> adapters_;
+  // Empty until a text with pictures is added.
+  bool has_pictures_ = false;
+  std::vector<const float*> embeddings_;
+  std::vector<nn::GridPosition> grid_;
+  std::vector<uint32_t> last_seen_;
 };
 
 }  // namespace billow::engine

@@ -66,6 +66,10 @@ size_t first_seen(const KvLayer& layer, const Gap& gap, size_t position) {
   return std::max({in_window, in_chunk, gap.n() == 0 ? size_t{0} : gap.end});
 }
 
+uint32_t last_seen(const KvRows& rows, size_t row) {
+  return rows.last.empty() ? rows.positions[row] : rows.last[row];
+}
+
 size_t spans_before(const KvLayer& layer, const Gap& gap) {
   if (gap.n() == 0 || layer.window != 0) return 0;
   return (gap.begin + kSpanPositions - 1) / kSpanPositions;
@@ -95,7 +99,7 @@ std::vector<Tile> tiles_of(const Compute& compute, const KvLayer& layer, const K
                        .n = end - begin,
                        .n_before = spans_before(layer, gap),
                        .span_begin = first_seen(layer, gap, rows.positions[begin]) / kSpanPositions,
-                       .span_end = rows.positions[end - 1] / kSpanPositions + 1});
+                       .span_end = last_seen(rows, end - 1) / kSpanPositions + 1});
     }
     end = begin;
   }
@@ -197,13 +201,14 @@ void attend(const Compute& compute, const Operands& on, const Tile& tile, size_t
   }
   if (begin == end) return;
   for (size_t t = 0; t < tile.n; ++t) {
-    last[t] = on.rows.positions[tile.begin + t];
-    first[t] = static_cast<uint32_t>(first_seen(on.layer, gap, last[t]));
+    position[t] = on.rows.positions[tile.begin + t];
+    last[t] = last_seen(on.rows, tile.begin + t);
+    first[t] = static_cast<uint32_t>(first_seen(on.layer, gap, position[t]));
   }
   kernels::AttentionArgs args = args_of(on, tile, on.queries.q, scratch);
   args.first = first;
   args.last = last;
-  args.positions = last;
+  args.positions = position;
   args.span_begin = tile.span_begin + begin - tile.n_before;
   args.span_end = tile.span_begin + end - tile.n_before;
   args.partials = partials == nullptr ? nullptr : partials + begin * span_floats;

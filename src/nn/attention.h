@@ -41,6 +41,10 @@ struct KvRows {
   std::span<const uint32_t> sequences;
   std::span<const std::span<const uint32_t>> blocks;
   std::span<const Gap> gaps = {};  // [sequence]; empty: no sequence has a gap
+  // [row]: the last position that the row sees, at least its own. It must be stored, or be stored
+  // by a row of this batch. Adjacent rows of a sequence have rising values. Empty: rows see up to
+  // their own position.
+  std::span<const uint32_t> last = {};
 };
 
 // Stores each row's keys ([n_heads * k_len]) and values ([n_heads * v_len]).
@@ -64,9 +68,9 @@ struct Queries {
 };
 
 // out row = softmax(scale * q K^T) V for each query head; out is [rows][n_q_heads * v_len]. A row
-// sees the stored positions of its sequence up to its own. The work is split by rows and KV heads.
-// If that gives too few pieces, it is also split by spans of positions. A row's result does not
-// depend on the split.
+// sees the stored positions of its sequence up to its own, or up to KvRows::last. The work is split
+// by rows and KV heads. If that gives too few pieces, it is also split by spans of positions. A
+// row's result does not depend on the split.
 void attention(const Compute& compute, const KvLayer& layer, const KvRows& rows,
                const Queries& queries, AttentionScale scale, tensor::Matrix out);
 

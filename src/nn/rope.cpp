@@ -36,11 +36,17 @@ std::vector<double> frequencies_of(const RopeParams& params, const float* diviso
   return frequencies;
 }
 
+uint32_t along(const GridPosition& position, RopeAxis axis) {
+  if (axis == RopeAxis::kTime) return position.time;
+  return axis == RopeAxis::kRow ? position.row : position.column;
+}
+
 }  // namespace
 
 Rope::Rope(const RopeParams& params)
     : kind_(params.kind),
       frequencies_(frequencies_of(params, params.divisors)),
+      axes_(params.axes),
       amplitude_(params.attention_factor) {
   if (params.long_divisors != nullptr)
     long_frequencies_ = frequencies_of(params, params.long_divisors);
@@ -50,11 +56,13 @@ Rope::Rope(const RopeParams& params)
 }
 
 Rope::Rotations Rope::rotations(const Compute& compute, std::span<const uint32_t> positions,
-                                std::span<const uint8_t> in_long_text) const {
+                                std::span<const uint8_t> in_long_text,
+                                std::span<const GridPosition> grid) const {
   const size_t n_pairs = frequencies_.size();
   auto* cosines = compute.arena.array<float>(positions.size() * n_pairs);
   auto* sines = compute.arena.array<float>(positions.size() * n_pairs);
   if (compute.sizing != nullptr) return {this, cosines, sines};
+  const bool uses_grid = !axes_.empty() && !grid.empty();
   constexpr size_t kRowsAtOnce = 16;
   compute.team.for_pieces(positions.size(), kRowsAtOnce, [&](size_t begin, size_t end, int) {
     for (size_t row = begin; row < end; ++row) {
@@ -62,7 +70,8 @@ Rope::Rotations Rope::rotations(const Compute& compute, std::span<const uint32_t
           !long_frequencies_.empty() && !in_long_text.empty() && in_long_text[row] != 0;
       const std::vector<double>& frequencies = is_long ? long_frequencies_ : frequencies_;
       for (size_t pair = 0; pair < n_pairs; ++pair) {
-        const double angle = positions[row] * frequencies[pair];
+        const uint32_t position = uses_grid ? along(grid[row], axes_[pair]) : positions[row];
+        const double angle = position * frequencies[pair];
         cosines[row * n_pairs + pair] = static_cast<float>(std::cos(angle) * amplitude_);
         sines[row * n_pairs + pair] = static_cast<float>(std::sin(angle) * amplitude_);
       }

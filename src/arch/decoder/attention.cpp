@@ -184,9 +184,11 @@ void Attention::forward(const Pass& pass, size_t index, tensor::Matrix x,
     if (split && style_.rope)
       apply_to_heads(q_norm_, compute, queries.before_gap, q_norm_len_, norm_stride_);
   }
-  if (heads.k.data != nullptr) nn::store_kv(compute, layer, pass.rows(kv_index), heads.k, heads.v);
+  nn::KvRows rows = pass.rows(kv_index);
+  if (style_.whole_pictures) rows.last = pass.batch.last_seen;
+  if (heads.k.data != nullptr) nn::store_kv(compute, layer, rows, heads.k, heads.v);
   const tensor::Matrix attended = compute.arena.matrix(x.n_rows, weights_.o.n_cols);
-  nn::attention(compute, layer, pass.rows(kv_index), queries,
+  nn::attention(compute, layer, rows, queries,
                 {.factor = style_.scale,
                  .softcap = style_.softcap,
                  .sinks = sinks_,

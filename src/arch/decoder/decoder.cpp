@@ -57,6 +57,11 @@ size_t short_text(std::span<const nn::RopeParams> ropes) {
   return found == ropes.end() ? 0 : static_cast<size_t>(found->original_context);
 }
 
+bool sees_whole_pictures(const LayerStyle& layer) {
+  const auto* const attention = std::get_if<AttentionStyle>(&layer.mixer);
+  return attention != nullptr && attention->whole_pictures;
+}
+
 // Returns the adapter of each row; empty if no row has an adapter.
 std::vector<const nn::Adapter*> adapters_of_rows(const Batch& batch) {
   std::vector<const nn::Adapter*> adapters;
@@ -86,6 +91,9 @@ Decoder::Decoder(DecoderStyle style, const gguf::File& file, const LoadOptions& 
            .n_layers = style_.layers.size(),
            .max_context = style_.max_context,
            .short_text = short_text(style_.ropes),
+           .n_deep = style_.n_deep,
+           .has_grid = std::ranges::any_of(ropes_, &nn::Rope::has_axes),
+           .sees_whole_pictures = std::ranges::any_of(style_.layers, sees_whole_pictures),
            .kv = {}};
   layers_.resize(style_.layers.size());
   for (size_t i = 0; i < layers_.size(); ++i) {
@@ -177,7 +185,10 @@ void Decoder::forward(const nn::Compute& without_adapters, kv::Cache* cache, con
       run_layer_of_states(pass, i, states, predicted, x, y, own);
     altup_->merge(compute, states, x);
   } else {
-    for (size_t i = 0; i < layers_.size(); ++i) run_layer(pass, i, x, y, own);
+    for (size_t i = 0; i < layers_.size(); ++i) {
+      run_layer(pass, i, x, y, own);
+      if (i < style_.n_deep) add_deep_embeddings(pass, i, x);
+    }
   }
   output_block(compute, output_, style_, batch, x, out);
 }
@@ -188,6 +199,8 @@ void Decoder::embed(const Pass& pass, tensor::Matrix x) const {
   nn::embed(compute, output_.embedding, batch.tokens.data(), x);
   nn::add_to_embedding(compute, batch.tokens, x);
   if (style_.embedding_scale != 1.0f) nn::scale(compute, x, style_.embedding_scale);
+  for (size_t i = 0; i < batch.embeddings.size(); ++i)
+    if (batch.embeddings[i] != nullptr) std::copy_n(batch.embeddings[i], x.n_cols, x.row(i));
   if (positions_) {
     const tensor::ArenaScope scope(compute.arena);
     const tensor::Matrix rows = compute.arena.matrix(x.n_rows, x.n_cols);
@@ -202,6 +215,15 @@ void Decoder::embed(const Pass& pass, tensor::Matrix x) const {
     nn::add(compute, x, rows);
   }
   if (embedding_norm_) apply(embedding_norm_, compute, x, x);
+}
+
+void Decoder::add_deep_embeddings(const Pass& pass, size_t index, tensor::Matrix x) {
+  for (size_t i = 0; i < pass.batch.embeddings.size(); ++i) {
+    const float* const embedding = pass.batch.embeddings[i];
+    if (embedding == nullptr) continue;
+    const float* const deep = embedding + (index + 1) * x.n_cols;
+    for (size_t j = 0; j < x.n_cols; ++j) x.row(i)[j] += deep[j];
+  }
 }
 
 tensor::Matrix Decoder::own_inputs(const nn::Compute& compute, const Batch& batch,

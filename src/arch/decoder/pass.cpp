@@ -30,6 +30,11 @@ Pass::Pass(const nn::Compute& compute_, kv::Cache* cache_, const ModelInfo& mode
         const size_t n_gap = gaps[batch.sequences[row]].n();
         closed_positions.push_back(batch.positions[row] - static_cast<uint32_t>(n_gap));
       }
+      for (size_t row = 0; row < batch.grid.size(); ++row) {
+        const auto n_gap = static_cast<uint32_t>(gaps[batch.sequences[row]].n());
+        const nn::GridPosition& at = batch.grid[row];
+        closed_grid.push_back({at.time - n_gap, at.row - n_gap, at.column - n_gap});
+      }
     }
   }
   if (cache != nullptr && cache->layout().states) find_runs();
@@ -37,8 +42,8 @@ Pass::Pass(const nn::Compute& compute_, kv::Cache* cache_, const ModelInfo& mode
   if (!batch.is_long.empty())
     for (const uint32_t sequence : batch.sequences) in_long_text.push_back(batch.is_long[sequence]);
   for (const nn::Rope& rope : ropes) {
-    rotations.push_back({rope.rotations(compute, batch.positions, in_long_text),
-                         rope.rotations(compute, closed_positions, in_long_text)});
+    rotations.push_back({rope.rotations(compute, batch.positions, in_long_text, batch.grid),
+                         rope.rotations(compute, closed_positions, in_long_text, closed_grid)});
   }
 }
 

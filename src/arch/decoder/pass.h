@@ -28,8 +28,9 @@ struct Pass {
   std::vector<nn::Gap> gaps;  // [sequence]; empty if no sequence has a gap
   // Positions of the rows as if there were no gaps; empty if no sequence has a gap.
   std::vector<uint32_t> closed_positions;
-  std::vector<Rotations> rotations;  // one for each rope
-  std::vector<nn::StateRun> runs;    // one for each sequence; empty if no layer has states
+  std::vector<nn::GridPosition> closed_grid;  // the same for Batch::grid
+  std::vector<Rotations> rotations;           // one for each rope
+  std::vector<nn::StateRun> runs;             // one for each sequence; empty if no layer has states
 
   tensor::Matrix first_values;  // [n][n_embd], if layers share the first layer's values
 

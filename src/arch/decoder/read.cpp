@@ -241,4 +241,9 @@ void set_scales(DecoderStyle& style, const Metadata& meta) {
   style.logit_scale = as_float(1.0 / meta.positive_or("logit_scale", 1.0));
 }
 
+void read_pictures(const Metadata& meta, DecoderStyle& style) {
+  read_axes(meta, true, style.ropes[0]);
+  style.n_deep = meta.count("n_deepstack_layers", style.layers.size());
+}
+
 }  // namespace billow::arch

@@ -84,4 +84,8 @@ DecoderStyle read_latent_decoder(const Metadata& meta);
 // Granite: removes all rotations if rope.scaling.finetuned is false.
 void drop_unused_rope(DecoderStyle& style, const Metadata& meta);
 
+// Reads how Qwen3-VL and later models take pictures: three positions for rotations whose pairs
+// alternate, and the number of layers with deep embeddings.
+void read_pictures(const Metadata& meta, DecoderStyle& style);
+
 }  // namespace billow::arch

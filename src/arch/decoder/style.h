@@ -48,6 +48,7 @@ struct AttentionStyle {
   bool gated = false;               // each query head is followed by a gate for the head's result
   bool own_gate = false;            // the gates have a separate matrix
   bool sinks = false;               // each head has a score without a value
+  bool whole_pictures = false;      // the tokens of a picture see each other
   float clip = 0.0f;                // q, k and v are clamped to +-clip; 0: no
   float alibi = 0.0f;               // ALiBi's max bias; 0: no ALiBi
   Temperature temperature = {};
@@ -214,6 +215,8 @@ struct DecoderStyle {
   // Gemma 4: values of each token's own input to a layer; 0: no such input
   size_t n_embd_per_layer = 0;
   std::optional<AltUpStyle> altup = {};
+  // The first n_deep layers add further embeddings of pictures to their results (Qwen3-VL).
+  size_t n_deep = 0;
   float residual_scale = 1.0f;  // multiplies the results of sub-layers
   std::string_view output_norm = "output_norm";
   float logit_scale = 1.0f;

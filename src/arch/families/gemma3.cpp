@@ -38,6 +38,7 @@ DecoderStyle style(const Metadata& meta) {
     a.qk_norm = QkNorm::kBeforeRope;
     a.rope = local[i] ? 1 : 0;
     a.softcap = static_cast<float>(softcap);
+    a.whole_pictures = true;
     if (out.layers.size() == kLayersOf27B && !meta.has("attention.scale"))
       a.scale = 1.0f / std::sqrt(static_cast<float>(out.n_embd / a.n_heads));
   });

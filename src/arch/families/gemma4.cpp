@@ -32,6 +32,7 @@ DecoderStyle style(const Metadata& meta) {
                        .base = meta.positive_or("rope.freq_base_swa", kRopeBase)});
   for_attention(out, [&](size_t i, AttentionStyle& a) {
     if (local[i]) {
+      a.whole_pictures = out.n_embd_per_layer == 0;  // E2B and E4B: no
       a.k_len = k_len;
       a.v_len = v_len;
       a.rope = 1;

@@ -3,12 +3,19 @@
 #include "arch/decoder/read.h"
 #include "arch/families/bidirectional.h"
 #include "arch/registry.h"
+#include "arch/rope.h"
 
 namespace billow::arch {
 namespace {
 
 DecoderStyle style(const Metadata& meta) {
   return read_decoder(meta, {.rope = kernels::RopeKind::kHalves});
+}
+
+DecoderStyle vision_style(const Metadata& meta) {
+  DecoderStyle out = style(meta);
+  read_axes(meta, false, out.ropes[0]);
+  return out;
 }
 
 EncoderStyle encoder(const Metadata& meta) {
@@ -19,7 +26,7 @@ EncoderStyle encoder(const Metadata& meta) {
 
 const ArchDef kQwen2 = {"qwen2", style, encoder};
 
-// Text part of a vision model. A picture needs rotations by three positions; a text needs one.
-const ArchDef kQwen2Vl = {"qwen2vl", style};
+// The text part of Qwen2-VL and Qwen2.5-VL: tokens of pictures rotate by three positions.
+const ArchDef kQwen2Vl = {"qwen2vl", vision_style};
 
 }  // namespace billow::arch

@@ -22,7 +22,11 @@ EncoderStyle encoder(const Metadata& meta) {
 
 const ArchDef kQwen3 = {"qwen3", style, encoder};
 
-// Text part of a vision model. A picture needs rotations by three positions; a text needs one.
-const ArchDef kQwen3Vl = {"qwen3vl", style};
+// The text part of Qwen3-VL.
+const ArchDef kQwen3Vl = {"qwen3vl", [](const Metadata& meta) {
+                            DecoderStyle out = style(meta);
+                            read_pictures(meta, out);
+                            return out;
+                          }};
 
 }  // namespace billow::arch

@@ -17,7 +17,11 @@ DecoderStyle style(const Metadata& meta) {
 
 const ArchDef kQwen3Moe = {"qwen3moe", style};
 
-// Text part of a vision model. A picture needs rotations by three positions; a text needs one.
-const ArchDef kQwen3VlMoe = {"qwen3vlmoe", style};
+// The text part of Qwen3-VL with experts.
+const ArchDef kQwen3VlMoe = {"qwen3vlmoe", [](const Metadata& meta) {
+                               DecoderStyle out = style(meta);
+                               read_pictures(meta, out);
+                               return out;
+                             }};
 
 }  // namespace billow::arch

@@ -13,6 +13,7 @@ DecoderStyle hybrid(const Metadata& meta, bool tiled) {
   DecoderStyle out = read_decoder(meta, {.rope = kernels::RopeKind::kHalves, .uneven = true});
   set_qk_norms(out, QkNorm::kBeforeRope);
   for_attention(out, [](size_t, AttentionStyle& a) { a.gated = true; });
+  read_pictures(meta, out);
   DeltaNetStyle delta_net = read_delta_net(meta);
   delta_net.tiled = tiled;
   const std::vector<bool> recurrent = read_recurrent_layers(meta, out.layers.size());

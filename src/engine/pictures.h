@@ -1,0 +1,83 @@
+// Pictures in the prompt of a sequence. A picture is one or more tiles. The tokens of a tile have
+// embeddings of the model's picture encoder in place of ids.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "nn/rope.h"
+
+namespace billow::engine {
+
+// Stands for one token of a picture in a prompt that is given to Engine::start().
+inline constexpr int32_t kPictureToken = -1;
+// Within a sequence, a token of a picture has a negative id, computed from the picture's digest and
+// the token's number. So equal pictures have equal ids, and the prefix index finds them.
+inline constexpr bool is_picture_token(int32_t id) noexcept { return id < 0; }
+
+// The tokens of a tile, row after row.
+struct PictureTile {
+  uint32_t n_rows = 0;
+  uint32_t n_cols = 0;
+  size_t n_tokens() const noexcept { return size_t{n_rows} * n_cols; }
+};
+
+// A picture for a model. Several sequences may share it.
+struct Picture {
+  std::string digest;  // identifies the picture and how it is processed: equal embeddings
+  std::vector<PictureTile> tiles;
+  // [n_tokens()][n_embd * (1 + n_deep)] of the model's arch::ModelInfo
+  std::vector<float> embeddings;
+
+  size_t n_tokens() const noexcept;
+};
+
+// What the engine must know about the tokens of a prompt with pictures. Immutable.
+class PlacedPictures {
+ public:
+  PlacedPictures() = default;
+  // Gives each kPictureToken of `tokens` its id. The tokens belong to the tiles of `pictures`, in
+  // this order. `whole`: the tokens of a tile must be adjacent. Throws Error (kInvalidInput) if the
+  // numbers differ, or if other tokens separate the tokens of a tile that must be whole.
+  PlacedPictures(std::vector<int32_t>& tokens,
+                 std::span<const std::shared_ptr<const Picture>> pictures, bool whole);
+
+  bool empty() const noexcept { return runs_.empty(); }
+  // The following take the index of a token of the sequence.
+  // Returns the token's embedding, or null for a token of text. `n_floats`: of each token.
+  const float* embedding(size_t index, size_t n_floats) const noexcept;
+  // Returns the positions for rotations. A tile takes as many positions as its longer side has
+  // tokens, and text continues after them.
+  nn::GridPosition grid(size_t index) const noexcept;
+  // Returns the first index that a pass can begin with, from `index` on, if it must not separate
+  // the tokens of a tile: the index itself, or the end of the tile that it is within.
+  size_t end_of_tile(size_t index) const noexcept;
+  // Returns the index of the last token of the tile that `index` is within; otherwise `index`.
+  size_t last_of_tile(size_t index) const noexcept;
+  // Returns the index of the first token of the tile that `index` is within; otherwise `index`.
+  size_t begin_of_tile(size_t index) const noexcept;
+
+ private:
+  // Adjacent tokens of one tile.
+  struct Run {
+    size_t begin = 0;  // index of the first token
+    size_t n = 0;
+    const Picture* picture = nullptr;
+    size_t first = 0;  // number of the first token within the picture
+    uint32_t n_cols = 0;
+    uint32_t position = 0;  // of the first token
+    uint32_t next = 0;      // position of the token after the run
+    size_t end() const noexcept { return begin + n; }
+  };
+  // Returns the last run that begins at or before `index`; null: none.
+  const Run* run_before(size_t index) const noexcept;
+
+  std::vector<std::shared_ptr<const Picture>> pictures_;
+  std::vector<Run> runs_;  // in order
+};
+
+}  // namespace billow::engine

@@ -1,0 +1,210 @@
+// Compares logits of prompts with pictures with those of Hugging Face transformers, on the tiny
+// models of ../shared/data/vision. The embeddings of the pictures are those of transformers, too.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "engine/divergence.h"
+#include "engine/tiny_engine.h"
+#include "families/family_files.h"
+
+namespace billow::families {
+namespace {
+
+using engine::Engine;
+using engine::EngineOptions;
+using engine::Picture;
+
+// Max mean KL divergence of our logits from those of transformers, with F32 weights and KV.
+constexpr double kMaxDivergence = 1e-9;
+
+struct Case {
+  const char* name;
+  double max_divergence = kMaxDivergence;
+};
+
+constexpr Case kCases[] = {{"gemma3"},     {"gemma4"},   {"gemma4-e"}, {"internvl"},
+                           {"lfm2_vl"},    {"llama4"},   {"mistral3"}, {"qwen2_vl"},
+                           {"qwen2_5_vl"}, {"qwen3_vl"}, {"qwen3_5"},  {"smolvlm"}};
+
+std::string folder() { return BILLOW_SOURCE_DIR "/../shared/data/vision/"; }
+
+// A prompt with a picture, as transformers evaluated it.
+struct Prompt {
+  std::vector<int32_t> tokens;
+  std::vector<std::shared_ptr<const Picture>> pictures;
+  Matrix logits;
+};
+
+Prompt read_prompt(const std::string& name) {
+  std::ifstream in(folder() + name + ".json");
+  const Json facts = Json::parse(in);
+  Prompt prompt;
+  const int32_t of_picture = facts.at("image_token");
+  prompt.tokens = facts.at("tokens").get<std::vector<int32_t>>();
+  std::ranges::replace(prompt.tokens, of_picture, engine::kPictureToken);
+  auto picture = std::make_shared<Picture>();
+  picture->digest = "picture.png";
+  picture->embeddings = read_npy(folder() + name + ".features.npy").values;
+  if (facts.contains("image_grid_thw")) {
+    constexpr uint32_t kMerged = 2;  // patches per token, in each direction
+    const Json& grid = facts.at("image_grid_thw")[0];
+    picture->tiles.push_back(
+        {grid[1].get<uint32_t>() / kMerged, grid[2].get<uint32_t>() / kMerged});
+  } else {
+    for (const Json& n_tokens : facts.at("features_per_picture"))
+      picture->tiles.push_back({1, n_tokens.get<uint32_t>()});
+  }
+  prompt.pictures = {picture};
+  prompt.logits = read_npy(folder() + name + ".npy");
+  return prompt;
+}
+
+std::vector<float> logits_of(Engine& engine, const Prompt& prompt) {
+  std::vector<float> all;
+  engine.evaluate(
+      prompt.tokens, 0,
+      [&](size_t, std::span<const float> row) { all.insert(all.end(), row.begin(), row.end()); },
+      {.pictures = prompt.pictures});
+  return all;
+}
+
+EngineOptions exact() {
+  return {.n_threads = 2, .kv_type = kernels::KvType::kF32, .max_cached = 64 << 20};
+}
+
+struct Answer {
+  std::vector<int32_t> tokens;
+  std::vector<float> logprobs;
+  size_t n_shared = 0;  // tokens of the prompt from the cache
+  bool operator==(const Answer& other) const {
+    return tokens == other.tokens && logprobs == other.logprobs;
+  }
+};
+
+// Continues each prompt greedily. All run at the same time.
+std::vector<Answer> answers(Engine& engine, std::span<const Prompt> prompts) {
+  std::vector<std::shared_ptr<const engine::Sequence>> sequences;
+  for (const Prompt& prompt : prompts) {
+    engine::SequenceOptions options = engine::greedy(8);
+    options.sampling.logprobs = true;
+    options.pictures = prompt.pictures;
+    sequences.push_back(engine.start(prompt.tokens, options));
+  }
+  std::vector<Answer> all(prompts.size());
+  while (!engine.idle()) {
+    for (const Engine::Token& token : engine.step()) {
+      const auto of = std::ranges::find(sequences, token.sequence) - sequences.begin();
+      all[static_cast<size_t>(of)].tokens.push_back(token.sampled.token);
+      all[static_cast<size_t>(of)].logprobs.push_back(token.sampled.logprob);
+    }
+  }
+  for (size_t i = 0; i < sequences.size(); ++i) {
+    EXPECT_EQ(sequences[i]->error(), "");
+    EXPECT_FALSE(all[i].tokens.empty());
+    all[i].n_shared = sequences[i]->n_shared();
+  }
+  return all;
+}
+
+class Pictures : public testing::TestWithParam<Case> {
+ protected:
+  void SetUp() override {
+    if (!std::filesystem::exists(folder())) GTEST_SKIP() << folder() << " does not exist";
+    prompt_ = read_prompt(GetParam().name);
+    path_ = folder() + GetParam().name + ".gguf";
+  }
+
+  Prompt prompt_;
+  std::string path_;
+};
+
+TEST_P(Pictures, GiveTheLogitsOfTransformers) {
+  Engine engine(path_, exact());
+  const std::vector<float> found = logits_of(engine, prompt_);
+  const std::vector<float>& expected = prompt_.logits.values;
+  ASSERT_EQ(found.size(), expected.size());
+  const size_t n_vocab = prompt_.logits.n_cols;
+  double sum = 0.0;
+  for (size_t at = 0; at < expected.size(); at += n_vocab) {
+    sum += engine::divergence(std::span(expected).subspan(at, n_vocab),
+                              std::span(found).subspan(at, n_vocab));
+  }
+  const double mean = sum / static_cast<double>(prompt_.logits.n_rows);
+  RecordProperty("mean_divergence", std::to_string(mean * 1e9) + "e-9");
+  std::printf("%s: mean KL divergence %.2e\n", GetParam().name, mean);
+  EXPECT_LE(mean, GetParam().max_divergence);
+}
+
+TEST_P(Pictures, GiveTheSameBitsInAnyChunks) {
+  Engine whole(path_, exact());
+  const std::vector<float> expected = logits_of(whole, prompt_);
+  EngineOptions options = exact();
+  options.n_batch = whole.model().sees_whole_pictures ? prompt_.pictures[0]->n_tokens() : 7;
+  Engine cut(path_, options);
+  const std::vector<float> found = logits_of(cut, prompt_);
+  ASSERT_EQ(found.size(), expected.size());
+  EXPECT_EQ(std::memcmp(found.data(), expected.data(), expected.size() * sizeof(float)), 0);
+}
+
+TEST_P(Pictures, GiveTheSameAnswerBesideOthersAndFromTheCache) {
+  Prompt other = prompt_;
+  auto changed = std::make_shared<Picture>(*prompt_.pictures[0]);
+  changed->digest = "another picture";
+  for (float& value : changed->embeddings) value = -value;
+  other.pictures = {changed};
+  Prompt text = prompt_;
+  std::erase(text.tokens, engine::kPictureToken);
+  text.pictures.clear();
+  const std::vector<Prompt> prompts = {other, prompt_, text};
+  std::vector<Answer> alone;
+  for (const Prompt& prompt : prompts) {
+    Engine engine(path_, exact());
+    alone.push_back(answers(engine, {&prompt, 1})[0]);
+  }
+  EXPECT_NE(alone[0].logprobs, alone[1].logprobs);
+  Engine engine(path_, exact());
+  EXPECT_EQ(answers(engine, prompts), alone);
+  for (int turn = 0; turn < 2; ++turn) {
+    for (size_t i = 0; i < prompts.size(); ++i) {
+      const Answer again = answers(engine, {&prompts[i], 1})[0];
+      EXPECT_EQ(again, alone[i]) << i;
+      const size_t n_tokens = prompts[i].tokens.size();
+      EXPECT_EQ(again.n_shared, (n_tokens - 1) / kv::kBlockPositions * kv::kBlockPositions);
+    }
+  }
+}
+
+TEST_P(Pictures, AreRefusedIfTheyDoNotFitThePrompt) {
+  Engine engine(path_, exact());
+  Prompt more = prompt_;
+  more.tokens.push_back(engine::kPictureToken);
+  EXPECT_THROW(answers(engine, {&more, 1}), Error);
+  Prompt fewer = prompt_;
+  fewer.tokens.erase(std::ranges::find(fewer.tokens, engine::kPictureToken));
+  EXPECT_THROW(answers(engine, {&fewer, 1}), Error);
+  Prompt none = prompt_;
+  none.pictures.clear();
+  EXPECT_THROW(answers(engine, {&none, 1}), Error);
+}
+
+std::string name_of_case(const testing::TestParamInfo<Case>& info) {
+  std::string name = info.param.name;
+  std::ranges::replace(name, '-', '_');
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Pictures, testing::ValuesIn(kCases), name_of_case);
+
+}  // namespace
+}  // namespace billow::families
