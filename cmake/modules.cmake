@@ -25,13 +25,13 @@ set(BILLOW_MODULE_TABLE
   "registry: base http store"
   "process: base http"
   "scheduler: base cpu context http constraint process"
-  "api: base gguf tokenizer prompt output constraint context image metrics http store registry process scheduler convert quantize"
-  "server: base cpu gguf tokenizer prompt output constraint context image metrics http web store registry process scheduler api"
+  "api: base gguf tokenizer prompt output constraint context image vision metrics http store registry process scheduler convert quantize"
+  "server: base cpu gguf tokenizer prompt output constraint context image vision metrics http web store registry process scheduler api"
   "arch: base gguf quant tensor kernels nn kv vision"
-  "engine: base cpu gguf quantize tokenizer constraint kernels tensor nn kv context arch"
-  "runner: base gguf tokenizer constraint kernels tensor kv context http arch engine"
+  "engine: base cpu gguf quantize tokenizer constraint kernels tensor nn kv context vision arch"
+  "runner: base gguf tokenizer constraint kernels tensor kv context image vision http arch engine"
   "llama: base gguf tokenizer constraint context kernels http process engine runner"
-  "cli: base cpu gguf tokenizer prompt output constraint quant convert quantize kernels tensor nn kv context image metrics http web store registry process scheduler api server arch engine runner llama"
+  "cli: base cpu gguf tokenizer prompt output constraint quant convert quantize kernels tensor nn kv context image vision metrics http web store registry process scheduler api server arch engine runner llama"
 )
 
 # The same for headers of Billow outside src/, from the build or from the bridge: "header: modules that may include it".

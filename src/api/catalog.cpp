@@ -40,6 +40,13 @@ std::string manifest_path(const store::Store& store, const store::Name& name) {
 }
 
 // Reads the file's vocabulary and, in parallel, gets its facts from the program that would run it.
+std::optional<ModelPictures> pictures_of(const scheduler::ModelFacts& facts,
+                                         const std::string& projector) {
+  if (facts.pictures) return ModelPictures(*facts.pictures);
+  if (!facts.encodes_pictures) return std::nullopt;
+  return ModelPictures(vision::rule_of(gguf::File::open_header(projector)));
+}
+
 Weights read_weights(const std::string& path, const std::string& jinja,
                      const scheduler::DescribeModel& describe,
                      const scheduler::EngineChoice& wanted, std::stop_token stop) {
@@ -51,7 +58,10 @@ Weights read_weights(const std::string& path, const std::string& jinja,
     const gguf::File header = gguf::File::open_header(path);
     tokenizer::Tokenizer tokenizer = tokenizer::Tokenizer::load(header);
     const auto rerank = header.get_string("tokenizer.chat_template.rerank");
-    return {std::move(tokenizer), facts.get(), compiled(jinja), std::string(rerank.value_or(""))};
+    scheduler::ModelFacts found = facts.get();
+    std::optional<ModelPictures> pictures = pictures_of(found, wanted.projector);
+    return {std::move(tokenizer), std::move(found), std::move(pictures), compiled(jinja),
+            std::string(rerank.value_or(""))};
   } catch (...) {
     enough.request_stop();
     throw;
@@ -129,7 +139,10 @@ bool ServedModel::can(std::string_view capability) const {
 
 scheduler::EngineChoice ServedModel::engine() const {
   const scheduler::Engine engine = weights->facts.engine;
-  if (engine != scheduler::Engine::kLlama) return {.engine = engine, .draft = draft};
+  if (engine != scheduler::Engine::kLlama)
+    return {.engine = engine,
+            .projector = weights->facts.encodes_pictures ? projector : std::string(),
+            .draft = draft};
   return {.engine = engine,
           .n_gpu_layers = options.num_gpu,
           .adapters = stored.adapters,

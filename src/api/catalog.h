@@ -18,6 +18,7 @@
 
 #include "api/generation.h"
 #include "api/lookups.h"
+#include "api/model_pictures.h"
 #include "output/format.h"
 #include "prompt/capabilities.h"
 #include "prompt/chat_template.h"
@@ -32,6 +33,7 @@ namespace billow::api {
 struct Weights {
   tokenizer::Tokenizer tokenizer;
   scheduler::ModelFacts facts;
+  std::optional<ModelPictures> pictures;      // absent: the model takes no pictures
   std::optional<prompt::ChatTemplate> jinja;  // absent if there is none, or if it does not compile
   std::string rerank_template{};  // has {query} and {document}; empty if the file has none
 };

@@ -167,7 +167,7 @@ void use_names_of_harmony(const std::vector<Tool>& tools, Conversation& conversa
 }  // namespace
 
 Conversation conversation_of(const ServedModel& model, const GenerationRequest& request) {
-  const auto& pictures = model.weights->facts.pictures;
+  const std::optional<ModelPictures>& pictures = model.weights->pictures;
   Conversation conversation{.messages = messages_of(model, request),
                             .tools = nullptr,
                             .think = request.think,

@@ -459,7 +459,12 @@ void LocalGenerator::answer(const ServedModel& model, const GenerationRequest& r
   if (!end.error.empty()) throw StatusError(500, end.error);
 
   const Clock::time_point now = Clock::now();
-  trace.span("slot", assigned, assigned + end.queued);
+  const Clock::time_point prepared = assigned + end.pictures_prepared;
+  if (prepared > assigned) trace.span("prepare pictures", assigned, prepared);
+  const Clock::time_point taken = prepared + end.queued;
+  trace.span("slot", prepared, taken);
+  if (end.pictures_encoded.count() > 0)
+    trace.span("encode pictures", taken, taken + end.pictures_encoded);
   // A runner that sends the answer as a whole reports the time from its first token.
   const Clock::time_point first =
       plan.completion.may_begin_again ? now - end.written : writer.first().value_or(now);

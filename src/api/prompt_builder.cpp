@@ -74,8 +74,8 @@ std::vector<int32_t> tokens_of(const ServedModel& model, const std::string& text
   return tokens;
 }
 
-// Tokenises a prompt's text with images. Each text between images becomes tokens separately, as in
-// llama-server.
+// Tokenises a prompt's text with images. Each text between images becomes tokens separately. The
+// pieces of an image are a part of the text, and its own tokens are context::kPictureToken.
 void place_images(const ServedModel& model, const PromptImages& images,
                   const PromptImages::Text& placed, const std::vector<int32_t>& before,
                   BuiltPrompt& built) {
@@ -101,24 +101,37 @@ void place_images(const ServedModel& model, const PromptImages& images,
   // The text is sent as JSON, where invalid UTF-8 would move the places of images.
   built.text_of_tokens = utf8::sanitized(earlier);
   size_t from = n_cut;
-  const auto add = [&](size_t to) {
-    const std::string_view text = std::string_view(placed.text).substr(from, to - from);
+  std::string text;  // that is not tokenised yet
+  const auto take_to = [&](size_t to) {
+    text += std::string_view(placed.text).substr(from, to - from);
+    from = to;
+  };
+  const auto tokenise = [&] {
     const std::vector<int32_t> own =
         tokenizer.encode(text, {.add_special = false, .parse_special = true});
     built.tokens.insert(built.tokens.end(), own.begin(), own.end());
     built.text_of_tokens += utf8::sanitized(text);
-    from = to;
+    text.clear();
   };
   for (const PromptImages::Place& place : placed.places) {
-    add(std::max(from, place.at));
+    take_to(std::max(from, place.at));
+    const ModelPictures::Space& space = images.space(place.image);
+    if (space.pieces.empty()) tokenise();
     built.images.push_back({.place = {.at = built.tokens.size(),
                                       .text_at = built.text_of_tokens.size(),
-                                      .n_rows = images.rows(place.image),
+                                      .n_rows = space.n_rows,
                                       .png = {}},
                             .bytes = images.bytes(place.image),
                             .index = place.image});
+    for (const vision::Piece& piece : space.pieces) {
+      text += piece.text;
+      if (piece.n_tokens == 0) continue;
+      tokenise();
+      built.tokens.insert(built.tokens.end(), piece.n_tokens, context::kPictureToken);
+    }
   }
-  add(placed.text.size());
+  take_to(placed.text.size());
+  tokenise();
 }
 
 // Tokenises rendered text and places its images, if any.
@@ -207,7 +220,7 @@ class Renderer {
     const PromptImages::Text placed = conversation_.images.placed(message.text());
     size_t n_tokens = kTokensAround + count_text(placed.text);
     for (const PromptImages::Place& place : placed.places)
-      n_tokens += conversation_.images.rows(place.image);
+      n_tokens += conversation_.images.space(place.image).n_positions();
     if (!is_before_question) n_tokens += count_text(message.thinking());
     const Json calls = tool_calls_json(message.tool_calls());
     return calls.empty() ? n_tokens : n_tokens + count_text(calls.dump());
@@ -329,7 +342,7 @@ BuiltPrompt of_text(const ServedModel& model, std::string text, const PromptLimi
 BuiltPrompt of_raw(const ServedModel& model, const GenerationRequest& request,
                    const PromptLimits& limits) {
   if (request.images.empty()) return of_text(model, request.prompt, limits);
-  PromptImages images(model.weights->facts.pictures ? &*model.weights->facts.pictures : nullptr);
+  PromptImages images(model.weights->pictures ? &*model.weights->pictures : nullptr);
   const std::string marked = images.add_raw(request.images, request.prompt, request.image_marker);
   BuiltPrompt built;
   take_text(model, images, marked, {}, {}, built);
@@ -354,6 +367,7 @@ BuiltPrompt of_tokens(const ServedModel& model, const GenerationRequest& request
 std::vector<int32_t> context_of(const ServedModel& model, std::vector<int32_t> prompt,
                                 const std::vector<int32_t>& answer) {
   if (begins_with_added_bos(model.weights->tokenizer, prompt)) prompt.erase(prompt.begin());
+  std::erase(prompt, context::kPictureToken);  // a later request does not send the pictures again
   prompt.insert(prompt.end(), answer.begin(), answer.end());
   return prompt;
 }
@@ -394,7 +408,7 @@ void check_capabilities(const ServedModel& model, const GenerationRequest& reque
   want(has_images, "vision");
   if (!lacking.empty()) throw StatusError(400, lacking);
   if (!has_images) return;
-  if (!model.weights->facts.pictures)
+  if (!model.weights->pictures)
     throw StatusError(400, "images are not supported yet: " + model.name + " runs on text alone");
   if (!request.suffix.empty()) throw StatusError(400, "a prompt with a suffix cannot have images");
 }

@@ -37,8 +37,8 @@ image::Size checked_size(const std::string& bytes, size_t image) {
 
 }  // namespace
 
-PromptImages::PromptImages(const context::PictureRule* rule)
-    : rule_(rule), word_(random_id("ximg", 32)) {}
+PromptImages::PromptImages(const ModelPictures* model)
+    : model_(model), word_(random_id("ximg", 32)) {}
 
 // A mark has only letters and digits, so that no template escapes it.
 std::string PromptImages::mark(size_t image) const { return word_ + std::to_string(image) + "x"; }
@@ -46,8 +46,13 @@ std::string PromptImages::mark(size_t image) const { return word_ + std::to_stri
 size_t PromptImages::take(std::string bytes) {
   const size_t image = images_.size();
   const image::Size size = checked_size(bytes, image);
-  const size_t n_rows = rule_ == nullptr ? 0 : max_rows(*rule_, size.width, size.height);
-  images_.push_back({std::make_shared<const std::string>(std::move(bytes)), n_rows});
+  ModelPictures::Space space;
+  try {
+    if (model_ != nullptr) space = model_->space_of(size);
+  } catch (const Error& error) {
+    refuse(image, error.what());
+  }
+  images_.push_back({std::make_shared<const std::string>(std::move(bytes)), std::move(space)});
   return image;
 }
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "api/generation.h"
-#include "context/picture_rule.h"
+#include "api/model_pictures.h"
 
 namespace billow::api {
 
@@ -19,9 +19,10 @@ inline constexpr std::string_view kImageMarker = "[img]";
 
 class PromptImages {
  public:
-  // If `rule` is null, the model sees no images. Then callers must not pass any to add() and
+  // If `model` is null, the model sees no images. Then callers must not pass any to add() and
   // add_raw().
-  explicit PromptImages(const context::PictureRule* rule = nullptr);
+  // `model` must outlive this object.
+  explicit PromptImages(const ModelPictures* model = nullptr);
 
   // Takes the message's images and puts marks into its text. Marks replace kImageMarker if all
   // images precede a single text; otherwise they are where the images are between the texts. Image
@@ -47,7 +48,8 @@ class PromptImages {
   size_t size() const noexcept { return images_.size(); }
   // Returns the images of the message in the i-th call of add().
   const std::vector<size_t>& of_message(size_t i) const { return of_messages_[i]; }
-  size_t rows(size_t image) const { return images_[image].n_rows; }
+  // Returns what stands for the image in the prompt.
+  const ModelPictures::Space& space(size_t image) const { return images_[image].space; }
   const std::shared_ptr<const std::string>& bytes(size_t image) const {
     return images_[image].bytes;
   }
@@ -55,12 +57,12 @@ class PromptImages {
  private:
   struct Image {
     std::shared_ptr<const std::string> bytes;
-    size_t n_rows = 0;
+    ModelPictures::Space space;
   };
   size_t take(std::string bytes);
   std::string mark(size_t image) const;
 
-  const context::PictureRule* rule_;
+  const ModelPictures* model_;
   std::string word_;  // prefix of all marks
   std::vector<Image> images_;
   std::vector<std::vector<size_t>> of_messages_;

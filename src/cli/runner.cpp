@@ -154,7 +154,8 @@ Json llama_description(const RunnerOptions& options) {
   return out;
 }
 
-Json own_description(const RunnerOptions& options) {
+// `projector`: empty: the model sees no pictures.
+Json own_description(const RunnerOptions& options, const std::string& projector) {
   const engine::EmbedSettings sizes = embed_settings(options);
   const gguf::File file =
       gguf::File::open(options.described, options.model.draft.empty() ? gguf::StringArrays::kSkipped
@@ -167,19 +168,27 @@ Json own_description(const RunnerOptions& options) {
                                                        .kv_type = kv_type_of(options.model.kv_type),
                                                        .embed = sizes,
                                                        .adapters = options.model.adapter_files(),
-                                                       .draft_model = options.model.draft}));
+                                                       .draft_model = options.model.draft,
+                                                       .projector = projector}));
   limit_texts(out, sizes);
   return out;
 }
 
-// Describes the file. Engine `auto` chooses llama-server, if it is installed, for a model that
-// Billow does not support and for a model with a projector.
+// Describes the file. Engine `auto` chooses llama-server, if it is installed, for a model or a
+// projector that Billow does not support. Otherwise a model with such a projector sees no pictures.
 Json description_of(const RunnerOptions& options) {
   const bool has_server = llama::find_server(options.llama_server).has_value();
-  const bool wants_to_see = options.engine == "auto" && !options.projector.empty();
-  if (options.engine == "llama" || (wants_to_see && has_server)) return llama_description(options);
+  if (options.engine == "llama") return llama_description(options);
+  if (!options.projector.empty()) {
+    try {
+      return own_description(options, options.projector);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kUnsupported) throw;
+      if (options.engine == "auto" && has_server) return llama_description(options);
+    }
+  }
   try {
-    return own_description(options);
+    return own_description(options, "");
   } catch (const Error& error) {
     if (options.engine == "billow" || error.code() != ErrorCode::kUnsupported) throw;
     if (has_server) return llama_description(options);
@@ -263,6 +272,7 @@ void run(const RunnerOptions& options) {
   engine.max_sequences = options.max_sequences;
   engine.asks_for_memory = options.asks_for_memory;
   engine.defers_trim = true;
+  engine.projector = options.projector;
   engine.max_pass_time = std::chrono::milliseconds(options.max_pass_time);
   engine.max_cached = parse_byte_size(options.max_cached);
   engine.sessions = {options.sessions_dir, parse_byte_size(options.sessions_limit)};
@@ -354,7 +364,7 @@ void add_runner(CLI::App& app) {
       ->check(CLI::Range(1, 3600))
       ->capture_default_str();
   command->add_option("--projector", options->projector,
-                      "GGUF file of the projector with which llama-server's model sees pictures");
+                      "GGUF file of the projector with which the model sees pictures");
   command->add_option("--gpu-layers", options->n_gpu_layers,
                       "Layers that llama-server puts on a GPU; -1: all that fit");
   command->callback([options, model, socket] {

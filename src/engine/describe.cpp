@@ -13,6 +13,7 @@
 #include "engine/engine.h"
 #include "engine/load_model.h"
 #include "engine/memory_need.h"
+#include "engine/picture_reader.h"
 #include "nn/packed_weights.h"
 
 namespace billow::engine {
@@ -76,13 +77,22 @@ Description describe(const gguf::File& file, const DescribeOptions& options) {
   const arch::AdapterNeed adapters = adapter_need_of({file, matrices}, options);
   out.adapter_bytes = adapters.bytes;
   out.pooling = stated_pooling(file);
-  out.memory = memory_need(file, *model, kernels, out.layout, packed,
-                           {.n_batch = EngineOptions{}.n_batch,
-                            .n_sequences = sequences_of(file, options.n_parallel),
-                            .n_draft = options.max_draft,
-                            .n_threads = threads_of(options),
-                            .max_context = out.max_context,
-                            .adapter_rank = adapters.rank});
+  std::unique_ptr<PictureReader> pictures;
+  if (!options.projector.empty()) {
+    pictures = std::make_unique<PictureReader>(options.projector, model->info(), kernels,
+                                               PictureReaderOptions());
+    out.projector_bytes = pictures->weight_bytes();
+    out.encodes_pictures = true;
+  }
+  out.memory =
+      memory_need(file, *model, kernels, out.layout, packed,
+                  {.n_batch = rows_of_batch(EngineOptions{}.n_batch, model->info(), pictures.get()),
+                   .n_sequences = sequences_of(file, options.n_parallel),
+                   .n_draft = options.max_draft,
+                   .n_threads = threads_of(options),
+                   .max_context = out.max_context,
+                   .adapter_rank = adapters.rank});
+  out.memory.weight_bytes += out.projector_bytes;
   if (options.draft_model.empty() || options.max_draft == 0) return out;
   const gguf::File draft = gguf::File::open(options.draft_model);
   check_draft_vocabulary(draft, file);
@@ -122,6 +132,7 @@ Json description_json(const Description& description) {
               {"embedding_length", description.model.n_embd},
               {"is_embedding", !description.pooling.empty()}};
   if (description.adapter_bytes != 0) out["adapter_bytes"] = description.adapter_bytes;
+  if (description.encodes_pictures) out["encodes_pictures"] = true;
   if (!description.pooling.empty()) out["pooling"] = description.pooling;
   return out;
 }

@@ -29,6 +29,7 @@ struct DescribeOptions {
   // See EngineOptions. Reads only the file's header. The model's file must be open with its string
   // arrays.
   std::string draft_model{};
+  std::string projector{};  // see EngineOptions; only its header is read
 };
 
 struct Description {
@@ -40,6 +41,8 @@ struct Description {
   uint64_t packed_bytes = 0;
   uint64_t adapter_bytes = 0;    // of the adapters, not part of `memory`
   uint64_t draft_bytes = 0;      // weights of the draft model, part of `memory`
+  uint64_t projector_bytes = 0;  // weights of the projector, part of `memory`
+  bool encodes_pictures = false;
   context::MemoryNeed memory{};  // of an encoder: the scratch of its passes, and no KV
   // As the file states it; encoders always have one. Empty: no embedding model.
   std::string pooling{};
@@ -55,7 +58,7 @@ Description describe(const gguf::File& file, const DescribeOptions& options);
 Json memory_need_json(const context::MemoryNeed& need);
 
 // Returns {"architecture","max_context","embedding_length","pooling"?,
-// "is_embedding","adapter_bytes"?,"memory": memory_need_json()}
+// "is_embedding","adapter_bytes"?,"encodes_pictures"?,"memory": memory_need_json()}
 Json description_json(const Description& description);
 
 }  // namespace billow::engine

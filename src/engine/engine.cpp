@@ -58,6 +58,21 @@ context::ContextPlan context_plan_of(size_t n_prompt, const SequenceOptions& opt
   return context_plan;
 }
 
+// Returns null if there is no projector.
+std::unique_ptr<PictureReader> load_picture_reader(const EngineOptions& options,
+                                                   const arch::ModelInfo& text_model,
+                                                   const kernels::KernelTable& kernels,
+                                                   context::Ledger& ledger) {
+  if (options.projector.empty()) return nullptr;
+  return std::make_unique<PictureReader>(
+      options.projector, text_model, kernels,
+      PictureReaderOptions{.pack_weights = options.pack_weights,
+                           .packed_cache = options.packed_cache,
+                           .give_back = [&ledger](uint64_t bytes) {
+                             ledger.give_back(context::MemoryClass::kScratch, bytes);
+                           }});
+}
+
 // Returns null if there is no draft model.
 std::unique_ptr<DraftModel> load_draft_model(const EngineOptions& options, const gguf::File& target,
                                              const kernels::KernelTable& kernels,
@@ -89,7 +104,8 @@ Engine::Engine(gguf::File file, const EngineOptions& options)
           file_, {.packed = options.pack_weights ? &packed_ : nullptr, .matrices = &matrices_})),
       adapters_(file_, matrices_, *kernels_, ledger_),
       default_adapters_(options.adapters),
-      n_batch_(std::max<size_t>(1, options.n_batch)),
+      picture_reader_(load_picture_reader(options, model_->info(), *kernels_, ledger_)),
+      n_batch_(rows_of_batch(options.n_batch, model_->info(), picture_reader_.get())),
       draft_model_(load_draft_model(options, file_, *kernels_,
                                     {.n_sequences = options.max_sequences,
                                      .n_threads = static_cast<size_t>(team_.size()),
@@ -106,7 +122,11 @@ Engine::Engine(gguf::File file, const EngineOptions& options)
            .other_groups = draft_model_ ? draft_model_->need().kv_groups : std::vector<kv::Group>(),
            .max_cached = options.max_cached,
            .sessions = sessions_of(file_, *kernels_, options),
-           .drop_other = [this] { return adapters_.drop_idle(); }}),
+           .drop_other =
+               [this] {
+                 return adapters_.drop_idle() ||
+                        (picture_reader_ != nullptr && picture_reader_->drop_idle());
+               }}),
       max_sequences_(options.max_sequences),
       asks_for_memory_(options.asks_for_memory),
       defers_trim_(options.defers_trim),
@@ -120,6 +140,10 @@ Engine::Engine(gguf::File file, const EngineOptions& options)
   grant_weights(ledger_, file_, packed_);
   tokenizer_.emplace(load_weights(team_, packed_, packed_cache_, file_, kernels_->name,
                                   model_->info().n_vocab, options));
+  if (picture_reader_) {
+    grant_bytes(ledger_, picture_reader_->file(), picture_reader_->weight_bytes());
+    picture_reader_->load_weights(team_);
+  }
   if (!draft_model_) return;
   grant_weights(ledger_, draft_model_->file(), draft_model_->packed());
   (void)load_weights(team_, draft_model_->packed(), draft_model_->packed_cache(),
@@ -134,6 +158,7 @@ context::MemoryNeed Engine::need_with(size_t adapter_rank) const {
                                           .n_threads = static_cast<size_t>(team_.size()),
                                           .max_context = max_context_,
                                           .adapter_rank = adapter_rank});
+  if (picture_reader_) need.weight_bytes += picture_reader_->weight_bytes();
   return draft_model_ ? context::with_draft(std::move(need), draft_model_->need()) : need;
 }
 
@@ -159,8 +184,7 @@ uint64_t Engine::set_memory_budget(uint64_t bytes, uint64_t ceiling) {
   ledger_.set_budget(bytes);
   kv_.fit_budget();
   for (const std::shared_ptr<Sequence>& sequence : running_)
-    if (sequence->refused_rung_ != 0 && budget_wanted(*sequence) > ceiling)
-      sequence->denied_ = true;
+    if (budget_wanted(*sequence) > ceiling) sequence->denied_ = true;
   if (embeds_.waiting() && budget_wanted_by_texts() > ceiling) embeds_.deny();
   return ledger_.account().total;
 }
@@ -183,6 +207,7 @@ MemoryUse Engine::memory() const {
                    .adapters = account.of(context::MemoryClass::kAdapters) +
                                account.of(context::MemoryClass::kAdaptersCached),
                    .adapters_cached = account.of(context::MemoryClass::kAdaptersCached),
+                   .pictures_cached = picture_reader_ ? picture_reader_->idle_bytes() : 0,
                    .kv_cached = account.of(context::MemoryClass::kKvCached),
                    .scratch = arena_.n_bytes(),
                    .scratch_granted = account.of(context::MemoryClass::kScratch),
@@ -196,6 +221,10 @@ MemoryUse Engine::memory() const {
     use.kv_max += cache.max_bytes_in_use();
   };
   add(kv_.cache());
+  if (picture_reader_) {
+    use.file += picture_reader_->file().n_bytes();
+    use.packed += picture_reader_->packed_bytes();
+  }
   if (draft_model_) {
     use.file += draft_model_->file().n_bytes();
     use.packed += draft_model_->packed().n_bytes();
@@ -241,22 +270,28 @@ void Engine::check_ids(std::span<const int32_t> tokens, bool has_pictures) const
 }
 
 // Returns the pictures of a prompt and gives their tokens ids. Throws the Errors of start().
-PlacedPictures Engine::place_pictures(
-    std::vector<int32_t>& prompt, std::span<const std::shared_ptr<const Picture>> pictures) const {
+PlacedPictures Engine::place_pictures(std::vector<int32_t>& prompt,
+                                      std::span<const std::shared_ptr<Picture>> pictures) const {
   if (pictures.empty()) {
     check_tokens(prompt);
     return {};
   }
   check_ids(prompt, true);
-  for (const std::shared_ptr<const Picture>& picture : pictures) {
-    for (const PictureTile& tile : picture->tiles) {
+  for (const std::shared_ptr<Picture>& picture : pictures) {
+    if (picture->embeddings == nullptr) {
+      if (picture_reader_ == nullptr)
+        throw Error(ErrorCode::kUnsupported, "the model has no projector for pictures");
+      picture_reader_->encoder().check(picture->tiles);
+    }
+    for (const vision::Tile& tile : picture->tiles) {
       if (!model().sees_whole_pictures || tile.n_tokens() <= n_batch_) continue;
       throw Error(ErrorCode::kTooLarge, "a picture has " + std::to_string(tile.n_tokens()) +
                                             " tokens, but a pass has at most " +
                                             std::to_string(n_batch_));
     }
-    BILLOW_CHECK(picture->embeddings.size() ==
-                 picture->n_tokens() * model().n_embd * (1 + model().n_deep));
+    BILLOW_CHECK(picture->embeddings == nullptr ||
+                 picture->embeddings->size() ==
+                     picture->n_tokens() * model().n_embd * (1 + model().n_deep));
   }
   return {prompt, pictures, model().has_grid || model().sees_whole_pictures};
 }
@@ -361,6 +396,8 @@ void Engine::end(Sequence& sequence, FinishReason reason) {
   kv_.release_soon(sequence.context_);
   forget_draft(sequence);
   sequence.lease_.reset();
+  sequence.pictures_ = {};
+  sequence.options_.pictures.clear();
   if (!defers_trim_) trim();
   std::erase_if(running_, [&](const std::shared_ptr<Sequence>& candidate) {
     return candidate.get() == &sequence;
@@ -387,10 +424,12 @@ uint64_t Engine::budget_for(const context::ContextPlan& context_plan, size_t run
 
 // Returns 0 if the sequence was refused nothing.
 uint64_t Engine::budget_wanted(const Sequence& sequence) const {
-  if (sequence.refused_rung_ == 0) return 0;
+  if (sequence.refused_rung_ == 0 && sequence.refused_picture_bytes_ == 0) return 0;
   const SequenceContext& context = sequence.context_;
-  const uint64_t kv =
-      budget_for(context.context_plan(), sequence.refused_rung_, context.granted_bytes());
+  const size_t rung = sequence.refused_rung_ != 0 ? sequence.refused_rung_ : context.rung();
+  const uint64_t kv = budget_for(context.context_plan(), rung, context.granted_bytes()) +
+                      sequence.refused_picture_bytes_ -
+                      (picture_reader_ ? picture_reader_->idle_bytes() : 0);
   return kv + (sequence.lacks_adapter() ? adapters_.wanted_bytes(*sequence.adapter_) : 0);
 }
 
@@ -499,6 +538,12 @@ void Engine::end_for_memory() {
   const SequenceContext& context = sequence->context_;
   const size_t rung =
       context.granted_bytes() != 0 ? context.next(sequence->n_pending()).rung : context.rung();
+  if (sequence->refused_picture_bytes_ != 0) {
+    sequence->error_ = "no memory to encode a picture: it takes " +
+                       format_byte_size(sequence->refused_picture_bytes_) + ", but " +
+                       budget_left() + "; allow more memory, or give a smaller picture";
+    return end(*sequence, FinishReason::kNoMemory);
+  }
   sequence->error_ =
       "no memory for a context of " + std::to_string(rung) + " tokens: it takes " +
       format_byte_size(kv_.bytes_for(context.context_plan(), rung) - context.granted_bytes()) +

@@ -27,6 +27,7 @@
 #include "engine/mask_worker.h"
 #include "engine/pacing.h"
 #include "engine/packed_cache.h"
+#include "engine/picture_reader.h"
 #include "engine/sequence.h"
 #include "engine/speculation/speculation.h"
 #include "gguf/file.h"
@@ -61,6 +62,8 @@ struct EngineOptions {
   // GGUF file of a small model with the same vocabulary, which guesses if texts contain nothing to
   // draft from. Empty: no draft model. Not loaded if max_draft is 0.
   std::string draft_model = {};
+  // GGUF file of the projector ("mmproj") with which the model sees pictures. Empty: none.
+  std::string projector = {};
   // Max time of a pass while a sequence generates; prompts are then evaluated in chunks. Zero: no
   // limit.
   std::chrono::nanoseconds max_pass_time{0};
@@ -84,6 +87,7 @@ struct MemoryUse {
   size_t kv_granted = 0;       // for the rungs of running sequences
   size_t adapters = 0;         // loaded, in use or not
   size_t adapters_cached = 0;  // the part of `adapters` that is not in use
+  size_t pictures_cached = 0;  // embeddings of recent pictures, which no sequence uses
   size_t kv_cached = 0;  // blocks of finished sequences, kept for prompts with the same prefix
   size_t kv_in_use = 0;  // blocks of sequences, and cached ones
   size_t kv_backed = 0;  // blocks with physical memory, in use or free
@@ -102,7 +106,7 @@ struct MemoryUse {
     return weights + adapters + kv_granted + kv_cached + scratch_granted;
   }
   // Returns the part of held() that can be evicted.
-  size_t cached() const noexcept { return kv_cached + adapters_cached; }
+  size_t cached() const noexcept { return kv_cached + adapters_cached + pictures_cached; }
 };
 
 // How the context of a given text overflows: like that of a sequence, except for the anchor. Only
@@ -110,7 +114,7 @@ struct MemoryUse {
 struct TextOptions {
   ContextOptions context = {};
   size_t n_anchor = 4;  // tokens at the beginning that models put much attention on
-  std::vector<std::shared_ptr<const Picture>> pictures = {};  // as SequenceOptions::pictures
+  std::vector<std::shared_ptr<Picture>> pictures = {};  // as SequenceOptions::pictures
 };
 
 class Engine {
@@ -130,6 +134,10 @@ class Engine {
   std::shared_ptr<const constraint::Vocabulary> vocabulary() const;
   const arch::ModelInfo& model() const noexcept { return model_->info(); }
   const arch::Model& loaded() const noexcept { return *model_; }
+  // Returns how the model takes pictures; null: the engine has no projector.
+  const vision::Rule* picture_rule() const noexcept {
+    return picture_reader_ == nullptr ? nullptr : &picture_reader_->encoder().rule();
+  }
   const kernels::KernelTable& kernels() const noexcept { return *kernels_; }
   int n_threads() const noexcept { return team_.size(); }
   size_t max_context() const noexcept { return max_context_; }
@@ -235,7 +243,7 @@ class Engine {
   void check_tokens(std::span<const int32_t> tokens) const;
   void check_ids(std::span<const int32_t> tokens, bool has_pictures = false) const;
   PlacedPictures place_pictures(std::vector<int32_t>& prompt,
-                                std::span<const std::shared_ptr<const Picture>> pictures) const;
+                                std::span<const std::shared_ptr<Picture>> pictures) const;
   // The rows of one sequence in a pass, or of the queued texts.
   struct PassPart {
     std::shared_ptr<Sequence> sequence{};  // null: texts
@@ -283,6 +291,10 @@ class Engine {
   std::shared_ptr<Adapters::Entry> adapter_for(const AdapterFiles& files);
   [[nodiscard]] Adapters::Lease use_adapter(const std::shared_ptr<Adapters::Entry>& entry);
   void load_adapters();
+  [[nodiscard]] bool read_pictures(std::span<const size_t> n_pending);
+  [[nodiscard]] bool begin_picture_pass();
+  void encode_now(std::span<const std::shared_ptr<Picture>> pictures);
+  [[nodiscard]] size_t rows_before_picture(const Sequence& sequence, size_t n_rows) const;
   [[nodiscard]] bool grant_scratch(uint64_t n_bytes);
   [[nodiscard]] bool grant_step_scratch(size_t n_positions);
   void check_fits(const context::ContextPlan& context_plan, size_t rung, uint64_t n_more = 0) const;
@@ -320,6 +332,7 @@ class Engine {
   AdapterFiles default_adapters_;
   size_t adapter_rank_ = 0;  // max rank that scratch is calculated for
   tensor::Arena arena_;
+  std::unique_ptr<PictureReader> picture_reader_;  // null: none
   size_t n_batch_;
   std::unique_ptr<DraftModel> draft_model_;  // null: none
   nn::ProductListener* listener_ = nullptr;

@@ -29,6 +29,7 @@ void Engine::evaluate(std::span<const int32_t> given_tokens, size_t first,
                       const TextOptions& options) {
   std::vector<int32_t> tokens(given_tokens.begin(), given_tokens.end());
   const PlacedPictures pictures = place_pictures(tokens, options.pictures);
+  encode_now(options.pictures);
   const size_t top = options.context.cap(max_context_);
   if (tokens.size() > top && options.context.policy == context::OverflowPolicy::kStop) {
     throw Error(ErrorCode::kTooLarge, std::to_string(tokens.size()) +
@@ -38,8 +39,8 @@ void Engine::evaluate(std::span<const int32_t> given_tokens, size_t first,
   // Few rows at a time, because a row of logits may have a megabyte.
   constexpr size_t kRowsAtOnce = 128;
   size_t max_rows = std::min(kRowsAtOnce, n_batch_);
-  for (const std::shared_ptr<const Picture>& picture : options.pictures)
-    for (const PictureTile& tile : picture->tiles)
+  for (const std::shared_ptr<Picture>& picture : options.pictures)
+    for (const vision::Tile& tile : picture->tiles)
       if (model().sees_whole_pictures) max_rows = std::max(max_rows, tile.n_tokens());
   const size_t n_held = std::min(tokens.size(), top);
   const std::shared_ptr<Adapters::Entry> adapter = adapter_for({});

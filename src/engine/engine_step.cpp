@@ -30,7 +30,8 @@ std::vector<size_t> Engine::pending_rows() {
     sequence->waiting_ = !sequence->held_ && !make_room(*sequence);
     const bool runs = !sequence->held_ && !sequence->waiting_;
     const size_t n = std::min(sequence->n_pending(), max_rows_of(*sequence));
-    n_pending.push_back(runs ? sequence->context_.rows_of_pass(n) : 0);
+    const size_t n_rows = runs ? sequence->context_.rows_of_pass(n) : 0;
+    n_pending.push_back(rows_before_picture(*sequence, n_rows));
   }
   if (!embeds_.empty()) {
     n_pending.push_back(embeds_.admit(
@@ -129,12 +130,14 @@ void Engine::take_rows(std::span<PassPart> parts, StepRows& rows) {
 }
 
 std::vector<Engine::Token> Engine::step(size_t max_rows) {
-  const Clock::time_point start = Clock::now();
   n_embedded_ = 0;
   guess_time_ = {};
   load_adapters();
-  const std::vector<size_t> n_pending = pending_rows();
+  std::vector<size_t> n_pending = pending_rows();
+  if (read_pictures(n_pending)) n_pending = pending_rows();
+  const Clock::time_point start = Clock::now();
   if (!idle() && std::ranges::all_of(n_pending, [](size_t n) { return n == 0; })) {
+    if (picture_reader_ != nullptr && picture_reader_->busy()) return {};
     if (std::ranges::none_of(running_, &Sequence::held) && !asking()) end_for_memory();
     return {};
   }

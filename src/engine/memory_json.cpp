@@ -10,6 +10,7 @@ Json memory_json(const MemoryUse& use) {
           {"weights_bytes", use.weights},
           {"adapters_bytes", use.adapters},
           {"adapters_cached_bytes", use.adapters_cached},
+          {"pictures_cached_bytes", use.pictures_cached},
           {"kv_block_bytes", use.kv_block},
           {"kv_state_bytes", use.kv_state},
           {"kv_reserved_bytes", use.kv_reserved},

@@ -23,7 +23,8 @@ double averaged(double known, double measured) noexcept {
 }  // namespace
 
 Pacing::Pacing(std::chrono::nanoseconds max_pass_time) noexcept
-    : max_seconds_(std::chrono::duration<double>(max_pass_time).count()) {}
+    : max_pass_time_(max_pass_time),
+      max_seconds_(std::chrono::duration<double>(max_pass_time).count()) {}
 
 size_t Pacing::max_read_rows() const noexcept {
   if (max_seconds_ <= 0.0) return SIZE_MAX;

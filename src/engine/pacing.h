@@ -17,6 +17,7 @@ class Pacing {
   // twice the time of a pass with generating sequences alone is longer, that is the limit. Zero: no
   // limit.
   explicit Pacing(std::chrono::nanoseconds max_pass_time) noexcept;
+  std::chrono::nanoseconds max_pass_time() const noexcept { return max_pass_time_; }
 
   // Returns the max rows of prompts and texts in the next pass together with generating sequences;
   // SIZE_MAX: no limit. Returns 0 if the generating sequences are too slow: they keep at least a
@@ -31,6 +32,7 @@ class Pacing {
   void note(const Pass& pass) noexcept;
 
  private:
+  std::chrono::nanoseconds max_pass_time_;
   double max_seconds_;
   double write_seconds_ = 0.0;  // time of a pass of generating sequences alone; 0: not measured
   double read_seconds_ = 0.0;   // additional time per row of a prompt; 0: not measured

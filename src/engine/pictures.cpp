@@ -35,12 +35,12 @@ int32_t id_of_token(uint64_t picture, size_t token) noexcept {
 
 size_t Picture::n_tokens() const noexcept {
   size_t n = 0;
-  for (const PictureTile& tile : tiles) n += tile.n_tokens();
+  for (const vision::Tile& tile : tiles) n += tile.n_tokens();
   return n;
 }
 
 PlacedPictures::PlacedPictures(std::vector<int32_t>& tokens,
-                               std::span<const std::shared_ptr<const Picture>> pictures, bool whole)
+                               std::span<const std::shared_ptr<Picture>> pictures, bool whole)
     : pictures_(pictures.begin(), pictures.end()) {
   size_t index = 0;
   const auto skip_text = [&] {
@@ -49,13 +49,13 @@ PlacedPictures::PlacedPictures(std::vector<int32_t>& tokens,
   const auto refuse = [](const std::string& why) {
     throw Error(ErrorCode::kInvalidInput, "the prompt " + why);
   };
-  for (const std::shared_ptr<const Picture>& picture : pictures_) {
-    const uint64_t number = number_of(picture->digest);
+  for (size_t picture = 0; picture < pictures_.size(); ++picture) {
+    const uint64_t number = number_of(pictures_[picture]->digest);
     size_t token = 0;  // of the picture
-    for (const PictureTile& tile : picture->tiles) {
+    for (const vision::Tile& tile : pictures_[picture]->tiles) {
       for (size_t left = tile.n_tokens(); left > 0;) {
         skip_text();
-        Run run = {.begin = index, .picture = picture.get(), .first = token, .n_cols = tile.n_cols};
+        Run run = {.begin = index, .picture = picture, .first = token, .n_cols = tile.token_cols};
         for (; left > 0 && index < tokens.size() && tokens[index] == kPictureToken; --left)
           tokens[index++] = id_of_token(number, token++);
         run.n = index - run.begin;
@@ -63,8 +63,8 @@ PlacedPictures::PlacedPictures(std::vector<int32_t>& tokens,
         if (whole && left > 0) refuse("has other tokens within a tile of a picture");
         run.position = run.begin == 0 ? 0 : grid(run.begin - 1).time + 1;
         if (!runs_.empty() && runs_.back().end() == run.begin) run.position = runs_.back().next;
-        run.next = run.position +
-                   (whole ? std::max(tile.n_rows, tile.n_cols) : static_cast<uint32_t>(run.n));
+        run.next = run.position + (whole ? std::max(tile.token_rows, tile.token_cols)
+                                         : static_cast<uint32_t>(run.n));
         runs_.push_back(run);
       }
     }
@@ -78,10 +78,27 @@ const PlacedPictures::Run* PlacedPictures::run_before(size_t index) const noexce
   return after == runs_.begin() ? nullptr : &*std::prev(after);
 }
 
+size_t PlacedPictures::next_without_embeddings(size_t index) const noexcept {
+  const auto found =
+      std::ranges::find_if(runs_, [&](const Run& run) { return lacks_embeddings(run, index); });
+  return found == runs_.end() ? SIZE_MAX : std::max(index, found->begin);
+}
+
+std::vector<std::shared_ptr<Picture>> PlacedPictures::without_embeddings(size_t index) const {
+  std::vector<std::shared_ptr<Picture>> pictures;
+  for (const Run& run : runs_) {
+    const std::shared_ptr<Picture>& picture = pictures_[run.picture];
+    if (lacks_embeddings(run, index) && (pictures.empty() || pictures.back() != picture))
+      pictures.push_back(picture);
+  }
+  return pictures;
+}
+
 const float* PlacedPictures::embedding(size_t index, size_t n_floats) const noexcept {
   const Run* const run = run_before(index);
   if (run == nullptr || index >= run->end()) return nullptr;
-  return run->picture->embeddings.data() + (run->first + index - run->begin) * n_floats;
+  const std::vector<float>& embeddings = *pictures_[run->picture]->embeddings;
+  return embeddings.data() + (run->first + index - run->begin) * n_floats;
 }
 
 nn::GridPosition PlacedPictures::grid(size_t index) const noexcept {

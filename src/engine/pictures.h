@@ -9,29 +9,26 @@
 #include <string>
 #include <vector>
 
+#include "context/prompt_image.h"
 #include "nn/rope.h"
+#include "vision/plan.h"
 
 namespace billow::engine {
 
 // Stands for one token of a picture in a prompt that is given to Engine::start().
-inline constexpr int32_t kPictureToken = -1;
+using context::kPictureToken;
 // Within a sequence, a token of a picture has a negative id, computed from the picture's digest and
 // the token's number. So equal pictures have equal ids, and the prefix index finds them.
 inline constexpr bool is_picture_token(int32_t id) noexcept { return id < 0; }
 
-// The tokens of a tile, row after row.
-struct PictureTile {
-  uint32_t n_rows = 0;
-  uint32_t n_cols = 0;
-  size_t n_tokens() const noexcept { return size_t{n_rows} * n_cols; }
-};
-
-// A picture for a model. Several sequences may share it.
+// A picture for a model. Several sequences may share it. The caller of Engine::start() fills in all
+// members but `embeddings`. From then on, only the engine may use the picture.
 struct Picture {
   std::string digest;  // identifies the picture and how it is processed: equal embeddings
-  std::vector<PictureTile> tiles;
-  // [n_tokens()][n_embd * (1 + n_deep)] of the model's arch::ModelInfo
-  std::vector<float> embeddings;
+  std::vector<vision::Tile> tiles;
+  std::vector<float> patches;  // as vision::Pixels::patches; not needed if it has embeddings
+  // [n_tokens()][n_embd * (1 + n_deep)] of the model's arch::ModelInfo; null: not encoded yet
+  std::shared_ptr<const std::vector<float>> embeddings;
 
   size_t n_tokens() const noexcept;
 };
@@ -43,12 +40,18 @@ class PlacedPictures {
   // Gives each kPictureToken of `tokens` its id. The tokens belong to the tiles of `pictures`, in
   // this order. `whole`: the tokens of a tile must be adjacent. Throws Error (kInvalidInput) if the
   // numbers differ, or if other tokens separate the tokens of a tile that must be whole.
-  PlacedPictures(std::vector<int32_t>& tokens,
-                 std::span<const std::shared_ptr<const Picture>> pictures, bool whole);
+  PlacedPictures(std::vector<int32_t>& tokens, std::span<const std::shared_ptr<Picture>> pictures,
+                 bool whole);
 
   bool empty() const noexcept { return runs_.empty(); }
   // The following take the index of a token of the sequence.
+  // Returns the index of the first token at or after `index` whose picture has no embeddings yet;
+  // SIZE_MAX: there is none.
+  size_t next_without_embeddings(size_t index) const noexcept;
+  // Returns the pictures without embeddings that have tokens at or after `index`, in order.
+  std::vector<std::shared_ptr<Picture>> without_embeddings(size_t index) const;
   // Returns the token's embedding, or null for a token of text. `n_floats`: of each token.
+  // REQUIRES: the picture has embeddings.
   const float* embedding(size_t index, size_t n_floats) const noexcept;
   // Returns the positions for rotations. A tile takes as many positions as its longer side has
   // tokens, and text continues after them.
@@ -66,8 +69,8 @@ class PlacedPictures {
   struct Run {
     size_t begin = 0;  // index of the first token
     size_t n = 0;
-    const Picture* picture = nullptr;
-    size_t first = 0;  // number of the first token within the picture
+    size_t picture = 0;  // index
+    size_t first = 0;    // number of the first token within the picture
     uint32_t n_cols = 0;
     uint32_t position = 0;  // of the first token
     uint32_t next = 0;      // position of the token after the run
@@ -75,8 +78,11 @@ class PlacedPictures {
   };
   // Returns the last run that begins at or before `index`; null: none.
   const Run* run_before(size_t index) const noexcept;
+  bool lacks_embeddings(const Run& run, size_t index) const noexcept {
+    return run.end() > index && pictures_[run.picture]->embeddings == nullptr;
+  }
 
-  std::vector<std::shared_ptr<const Picture>> pictures_;
+  std::vector<std::shared_ptr<Picture>> pictures_;
   std::vector<Run> runs_;  // in order
 };
 

@@ -76,7 +76,7 @@ struct SequenceOptions {
   std::vector<int32_t> prediction = {};  // a text similar to the expected answer, to draft from
   AdapterFiles adapters = {};            // empty: EngineOptions::adapters
   // The pictures of the prompt, with their embeddings, in the order of their tokens.
-  std::vector<std::shared_ptr<const Picture>> pictures = {};
+  std::vector<std::shared_ptr<Picture>> pictures = {};
 };
 
 class Sequence {
@@ -104,6 +104,8 @@ class Sequence {
   std::span<const SequenceEvent> events() const noexcept { return events_; }
   // Evaluated tokens of the answer without refills, and the time for them.
   size_t n_decoded() const noexcept { return n_decoded_; }
+  // Time of passes over pictures while the sequence waited for one of them.
+  std::chrono::nanoseconds picture_time() const noexcept { return picture_time_; }
   std::chrono::nanoseconds decode_time() const noexcept { return decode_time_; }
   // Drafted tokens that were evaluated, and those that became part of the answer.
   size_t n_drafted() const noexcept { return n_drafted_; }
@@ -135,6 +137,7 @@ class Sequence {
   SequenceContext context_;
   std::vector<SequenceEvent> events_;
   std::optional<std::chrono::steady_clock::time_point> refill_start_;  // during a refill
+  std::chrono::nanoseconds picture_time_{};
   size_t n_decoded_ = 0;
   std::chrono::nanoseconds decode_time_{};
   SequenceOptions options_;
@@ -150,6 +153,8 @@ class Sequence {
   size_t n_shared_ = 0;
   bool waiting_ = false;
   size_t refused_rung_ = 0;  // rung that was refused for lack of memory; 0: none
+  // Bytes that were refused for encoding the next picture; 0: none.
+  uint64_t refused_picture_bytes_ = 0;
   bool denied_ = false;  // no budget will be added for refused_rung_: continues without it, or ends
   bool held_ = false;
   std::string error_;

@@ -18,7 +18,10 @@ uint64_t memory_budget(const EngineOptions& options) {
 
 void grant_weights(context::Ledger& ledger, const gguf::File& file,
                    const nn::PackedWeights& packed) {
-  const uint64_t n_bytes = weight_bytes(file, packed);
+  grant_bytes(ledger, file, weight_bytes(file, packed));
+}
+
+void grant_bytes(context::Ledger& ledger, const gguf::File& file, uint64_t n_bytes) {
   if (ledger.grant(context::MemoryClass::kWeights, n_bytes)) return;
   throw Error(ErrorCode::kOutOfMemory,
               file.path() + ": the weights take " + format_byte_size(n_bytes) +
@@ -26,19 +29,18 @@ void grant_weights(context::Ledger& ledger, const gguf::File& file,
                   "; allow more memory or use a smaller model");
 }
 
-tokenizer::Tokenizer load_weights(cpu::ThreadTeam& team, nn::PackedWeights& packed,
-                                  PackedCache& cache, const gguf::File& file,
-                                  std::string_view kernels, size_t n_vocab,
-                                  const EngineOptions& options) {
+void pack_weights(cpu::ThreadTeam& team, nn::PackedWeights& packed, PackedCache& cache,
+                  const gguf::File& file, std::string_view kernels,
+                  const std::function<void(size_t n_loaded, size_t n_to_load)>& on_load,
+                  const std::function<void()>& first) {
   const std::unique_ptr<PackedCache::Found> found = cache.find(file, kernels, packed);
   if (!found) packed.hold();  // before team.run(), because hold() can throw
-  std::optional<tokenizer::Tokenizer> tokenizer;
   std::exception_ptr error;
   nn::PackedWeights::Progress progress;
-  if (options.on_load) progress = [&](size_t n_made) { options.on_load(n_made, packed.n_bytes()); };
+  if (on_load) progress = [&](size_t n_made) { on_load(n_made, packed.n_bytes()); };
   team.run([&](int member) {
     try {
-      if (member == 0) tokenizer.emplace(tokenizer::Tokenizer::load(file));
+      if (member == 0 && first) first();
     } catch (...) {
       error = std::current_exception();
     }
@@ -51,13 +53,22 @@ tokenizer::Tokenizer load_weights(cpu::ThreadTeam& team, nn::PackedWeights& pack
     packed.hold();
     team.run([&](int) { packed.pack(progress); });
   }
+  if (!found || !is_packed) cache.save(file, kernels, packed);
+}
+
+tokenizer::Tokenizer load_weights(cpu::ThreadTeam& team, nn::PackedWeights& packed,
+                                  PackedCache& cache, const gguf::File& file,
+                                  std::string_view kernels, size_t n_vocab,
+                                  const EngineOptions& options) {
+  std::optional<tokenizer::Tokenizer> tokenizer;
+  pack_weights(team, packed, cache, file, kernels, options.on_load,
+               [&] { tokenizer.emplace(tokenizer::Tokenizer::load(file)); });
   const auto n_tokens = static_cast<size_t>(tokenizer->n_tokens());
   if (n_tokens > n_vocab) {
     throw Error(ErrorCode::kInvalidInput,
                 file.path() + ": the vocabulary has " + std::to_string(n_tokens) +
                     " tokens, but tensor token_embd.weight only " + std::to_string(n_vocab));
   }
-  if (!found || !is_packed) cache.save(file, kernels, packed);
   return std::move(*tokenizer);
 }
 

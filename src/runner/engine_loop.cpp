@@ -109,6 +109,7 @@ struct EngineLoop::Run {
       : stream(std::move(to)),
         logprobs(request.options.sampling.logprobs),
         max_new(request.options.max_new_tokens),
+        pictures_prepared(request.pictures_prepared),
         generation(engine, std::move(request.prompt), request.options, std::move(request.stop),
                    request.max_repeats, request.markers) {
     if (request.ends_repetition) generation.end_repetition();
@@ -162,6 +163,8 @@ struct EngineLoop::Run {
             .queued = begun - stream->submitted_,
             .prompted = first - begun,
             .written = now - first,
+            .pictures_prepared = pictures_prepared,
+            .pictures_encoded = sequence.picture_time(),
             .guide =
                 sequence.guide() != nullptr ? sequence.guide()->stats() : constraint::GuideStats()};
   }
@@ -169,6 +172,7 @@ struct EngineLoop::Run {
   std::shared_ptr<RequestStream> stream;
   bool logprobs = false;
   int64_t max_new = -1;
+  std::chrono::nanoseconds pictures_prepared{};
   engine::Generation generation;
   Clock::time_point begun = Clock::now();
   std::optional<Clock::time_point> first_token;

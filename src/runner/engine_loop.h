@@ -30,7 +30,8 @@ namespace billow::runner {
 
 struct AnswerRequest {
   std::vector<int32_t> prompt;
-  // Placed between the prompt's tokens, in order. Billow's own engine does not support images.
+  // Placed between the prompt's tokens, in order. For Billow's own engine, the prompt has
+  // engine::kPictureToken for each row of an image, and `options` has the pictures.
   std::vector<context::PromptImage> images{};
   std::string prompt_text{};  // for a prompt with images
   engine::SequenceOptions options;
@@ -42,6 +43,7 @@ struct AnswerRequest {
   // True if the client reads no text before the end. Chunks are then merged while the buffer has
   // room.
   bool whole = false;
+  std::chrono::nanoseconds pictures_prepared{};  // see AnswerEnd
 };
 
 // A part of a prompt that one pass evaluated.
@@ -76,7 +78,9 @@ struct AnswerEnd {
   std::chrono::nanoseconds queued{};    // until the engine started the request
   std::chrono::nanoseconds prompted{};  // from then until the first token
   std::chrono::nanoseconds written{};   // from then until the end
-  constraint::GuideStats guide;         // statistics of the constraint, if there was one
+  std::chrono::nanoseconds pictures_prepared{};  // decoding and preprocessing, before `queued`
+  std::chrono::nanoseconds pictures_encoded{};   // a part of `prompted`
+  constraint::GuideStats guide;                  // statistics of the constraint, if there was one
 };
 
 // Embeddings of texts in request order: rows of `size` floats, pooled, not normalised.
@@ -170,6 +174,8 @@ class EngineLoop {
 
   // Immutable properties. Any thread.
   const tokenizer::Tokenizer& tokenizer() const noexcept { return engine_->tokenizer(); }
+  // See engine::Engine::picture_rule(). Any thread.
+  const vision::Rule* picture_rule() const noexcept { return engine_->picture_rule(); }
   const gguf::File& file() const noexcept { return engine_->file(); }
   size_t max_context() const noexcept { return engine_->max_context(); }
   const context::MemoryNeed& need() const noexcept { return engine_->need(); }

@@ -347,6 +347,10 @@ std::string end_line(const AnswerEnd& end) {
               {"eval_count", end.n_sampled},
               {"eval_duration", end.written.count()},
               {"tokens", end.tokens}};
+  if (end.pictures_prepared.count() > 0) {
+    out["picture_prepare_duration"] = end.pictures_prepared.count();
+    out["picture_encode_duration"] = end.pictures_encoded.count();
+  }
   if (end.guide.n_masks > 0) {
     out["mask_duration"] = end.guide.mask_time.count();
     out["forced_count"] = end.guide.n_forced;

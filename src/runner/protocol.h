@@ -40,8 +40,9 @@ std::string piece_line(const Chunk& chunk, const tokenizer::Tokenizer& tokenizer
 
 // Returns the last line: "{"done":true,"done_reason":"stop",...}\n" with counts, durations in
 // nanoseconds and the ids of generated tokens. Optional fields: "stop_string" if a stop string
-// ended the request; "mask_duration" and "forced_count" with a constraint; "drafted_count" and
-// "draft_accepted_count" if tokens were drafted; "error" after a failure.
+// ended the request; "picture_prepare_duration" and "picture_encode_duration" with pictures;
+// "mask_duration" and "forced_count" with a constraint; "drafted_count" and "draft_accepted_count"
+// if tokens were drafted; "error" after a failure.
 std::string end_line(const AnswerEnd& end);
 
 // Parses the body of an embedding request. It begins with one line:

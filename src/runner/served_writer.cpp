@@ -1,5 +1,6 @@
 #include "runner/served_writer.h"
 
+#include <chrono>
 #include <optional>
 #include <stop_token>
 #include <utility>
@@ -8,6 +9,7 @@
 #include "base/json.h"
 #include "engine/embedding.h"
 #include "engine/memory_json.h"
+#include "runner/pictures.h"
 #include "runner/protocol.h"
 #include "runner/response.h"
 
@@ -57,8 +59,15 @@ void ServedWriter::add_state(Json& health) const {
 
 void ServedWriter::complete(http::Exchange& exchange) {
   AnswerRequest request = parse_completion(exchange.request().body);
-  if (!request.images.empty())
-    throw Error(ErrorCode::kUnsupported, "Billow's own engine does not support images");
+  if (!request.images.empty()) {
+    const vision::Rule* const rule = loop_.picture_rule();
+    if (rule == nullptr)
+      throw Error(ErrorCode::kUnsupported, "this runner has no projector for images");
+    const auto start = std::chrono::steady_clock::now();
+    request.options.pictures = pictures_of(*rule, request.images);
+    request.images.clear();
+    request.pictures_prepared = std::chrono::steady_clock::now() - start;
+  }
   if (request.constraint) request.options.guide = loop_.guide_for(*request.constraint);
   const std::shared_ptr<RequestStream> stream = loop_.submit(std::move(request));
   exchange.on_client_gone([stream] { stream->cancel(); });

@@ -10,8 +10,7 @@
 namespace billow::scheduler {
 
 enum class Engine : uint8_t {
-  // Billow's own engine. llama-server if Billow does not support the model, or if the model has a
-  // projector, because only llama-server supports pictures.
+  // Billow's own engine. llama-server if Billow does not support the model or its projector.
   kAuto,
   kOwn,    // Billow's own
   kLlama,  // llama-server from an installed llama.cpp
@@ -35,7 +34,7 @@ struct EngineChoice {
   // GGUF files of adapters. A runner of Billow's own engine starts without them: models with the
   // same base share the runner, and each request names its adapters.
   std::vector<std::string> adapters{};
-  // GGUF file of the projector for pictures; empty: no projector. Not for Billow's own engine.
+  // GGUF file of the projector for pictures; empty: no projector.
   std::string projector{};
   // GGUF file of a draft model; empty: no draft model. Only for Billow's own engine.
   std::string draft{};

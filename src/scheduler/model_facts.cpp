@@ -85,6 +85,7 @@ ModelFacts parse_model_facts(std::string_view output) {
   facts.memory = parse_memory(member(json, "memory", &Json::is_object));
   facts.adapter_bytes = count(json, "adapter_bytes", false);
   facts.pictures = parse_pictures(json);
+  facts.encodes_pictures = json.contains("encodes_pictures") && json["encodes_pictures"] == true;
   return facts;
 }
 

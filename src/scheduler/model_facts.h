@@ -26,10 +26,13 @@ struct ModelFacts {
   bool is_embedding = false;  // the model only produces embeddings
   std::string pooling{};      // from its file: "mean", "rank" ...; empty: not stated
   context::MemoryNeed memory{};
-  uint64_t adapter_bytes = 0;                      // of the adapters while a request uses them
-  std::string adapters{};                          // identifies the adapters; empty: none
-  Engine engine = Engine::kOwn;                    // the engine that runs the model: not kAuto
-  std::optional<context::PictureRule> pictures{};  // absent: the model does not support pictures
+  uint64_t adapter_bytes = 0;    // of the adapters while a request uses them
+  std::string adapters{};        // identifies the adapters; empty: none
+  Engine engine = Engine::kOwn;  // the engine that runs the model: not kAuto
+  // How llama-server's model takes pictures; absent: it takes none.
+  std::optional<context::PictureRule> pictures{};
+  // Whether Billow's own engine encodes pictures with the model's projector.
+  bool encodes_pictures = false;
 };
 
 // Parses the JSON object that the program prints. Throws Error (kInvalidInput) for any other text.

@@ -114,11 +114,13 @@ struct CompletionEnd {
   std::vector<int32_t> tokens{};        // generated tokens
   std::chrono::nanoseconds queued{};    // until the engine started the request
   std::chrono::nanoseconds prompted{};  // from then until the first token
-  std::chrono::nanoseconds written{};   // from then until the end
-  std::chrono::nanoseconds masked{};    // time to find the tokens that the constraint allows
-  size_t n_forced = 0;                  // tokens for which the constraint left no choice
-  size_t n_drafted = 0;                 // tokens that were guessed and evaluated before sampling
-  size_t n_draft_accepted = 0;          // guessed tokens that are part of the response
+  std::chrono::nanoseconds pictures_prepared{};  // decoding and preprocessing, before `queued`
+  std::chrono::nanoseconds pictures_encoded{};   // a part of `prompted`
+  std::chrono::nanoseconds written{};            // from then until the end
+  std::chrono::nanoseconds masked{};  // time to find the tokens that the constraint allows
+  size_t n_forced = 0;                // tokens for which the constraint left no choice
+  size_t n_drafted = 0;               // tokens that were guessed and evaluated before sampling
+  size_t n_draft_accepted = 0;        // guessed tokens that are part of the response
 };
 
 struct EmbedInput {

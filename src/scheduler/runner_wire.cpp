@@ -185,6 +185,8 @@ CompletionEnd end_of(const Json& line) {
   end.prompted = duration_field(line, "prompt_eval_duration");
   end.written = duration_field(line, "eval_duration");
   end.masked = duration_field(line, "mask_duration");
+  end.pictures_prepared = duration_field(line, "picture_prepare_duration");
+  end.pictures_encoded = duration_field(line, "picture_encode_duration");
   end.n_forced = count_field(line, "forced_count");
   end.n_drafted = count_field(line, "drafted_count");
   end.n_draft_accepted = count_field(line, "draft_accepted_count");

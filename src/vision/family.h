@@ -39,6 +39,8 @@ struct Family {
   std::string_view placeholder;  // in the chat template
   std::vector<View> (*views)(const Rule& rule, image::Size picture);
   std::vector<Piece> (*pieces)(const Plan& plan);
+  std::string_view before = {};  // what the chat template writes around the placeholder
+  std::string_view after = {};
 };
 
 std::span<const Family> families() noexcept;

@@ -1,5 +1,6 @@
 #include "vision/plan.h"
 
+#include <algorithm>
 #include <string>
 
 #include "base/error.h"
@@ -34,6 +35,16 @@ void check_views(const std::vector<View>& views, Size picture) {
 
 }  // namespace
 
+size_t max_tile_tokens(const Rule& rule) noexcept {
+  const uint64_t token = rule.token_size();
+  const auto of_square = [token](uint64_t side) {
+    const uint64_t n = (side + token - 1) / token;
+    return n * n;
+  };
+  return static_cast<size_t>(std::max(
+      {of_square(rule.image_size), of_square(rule.tile_size), rule.max_pixels / (token * token)}));
+}
+
 Plan plan_of(const Rule& rule, Size picture) {
   if (picture.width == 0 || picture.height == 0)
     throw Error(ErrorCode::kInvalidInput, "the picture has no pixels");
@@ -61,6 +72,18 @@ Plan plan_of(const Rule& rule, Size picture) {
   }
   plan.pieces = rule.family->pieces(plan);
   return plan;
+}
+
+std::vector<Piece> pieces_in_text(const Rule& rule, const Plan& plan) {
+  std::vector<Piece> pieces = plan.pieces;
+  const auto add = [&](std::string_view text, bool at_end) {
+    if (text.empty()) return;
+    const auto place = at_end ? pieces.end() : pieces.begin();
+    pieces.insert(place, Piece{.text = std::string(text)});
+  };
+  add(rule.family->before, false);
+  add(rule.family->after, true);
+  return pieces;
 }
 
 }  // namespace billow::vision

@@ -52,8 +52,15 @@ struct Plan {
 inline constexpr uint64_t kMaxTilePixels = 1 << 24;  // of all tiles; 12 bytes each as floats
 inline constexpr uint64_t kMaxTiles = 1024;
 
+// Returns the max number of tokens of a tile.
+size_t max_tile_tokens(const Rule& rule) noexcept;
+
 // Throws Error: kInvalidInput for a picture without pixels or of a shape that the family's
 // processor refuses, kTooLarge beyond the limits above or those of resize.h.
 Plan plan_of(const Rule& rule, image::Size picture);
+
+// Returns the pieces of a picture in a text whose author wrote no placeholder: with what the chat
+// template writes around it.
+std::vector<Piece> pieces_in_text(const Rule& rule, const Plan& plan);
 
 }  // namespace billow::vision

@@ -132,7 +132,7 @@ void Handlers::show_properties(Call& call) {
   props["total_slots"] = sources_.n_parallel;
   props["model_alias"] = model->name;
   props["model_path"] = model->stored.weights;
-  const bool sees = model->weights->facts.pictures.has_value();
+  const bool sees = model->weights->pictures.has_value();
   props["modalities"] = {{"vision", sees}, {"audio", false}};
   if (sees) props["media_marker"] = kMediaMarker;
   props["chat_template"] = utf8::sanitized(template_of(*model));
