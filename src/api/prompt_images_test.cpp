@@ -17,16 +17,17 @@ std::string png(uint32_t width = 4, uint32_t height = 3) {
 
 constexpr context::PictureRule kRule{
     .kind = context::PictureRule::Kind::kSquare, .cell = 14, .edge = 56};
+const ModelPictures kPictures(kRule);
 
 std::string shown(std::vector<Part> parts) {
-  PromptImages images(&kRule);
+  PromptImages images(&kPictures);
   Message message{.role = "user", .parts = std::move(parts)};
   images.add(message);
   return images.placed(message.text()).shown;
 }
 
 std::string why(const std::string& bytes) {
-  PromptImages images(&kRule);
+  PromptImages images(&kPictures);
   Message message{.role = "user", .parts = {ImagePart{png()}, ImagePart{bytes}}};
   try {
     images.add(message);
@@ -53,13 +54,13 @@ TEST(PromptImages, ReplaceMarkersOfOllamasClients) {
 
 TEST(PromptImages, ReplaceMarkersInRawPrompts) {
   const auto raw = [](std::string_view text, std::string_view marker) {
-    PromptImages images(&kRule);
+    PromptImages images(&kPictures);
     return images.placed(images.add_raw({png(), png()}, text, marker)).shown;
   };
   EXPECT_EQ(raw("a<M>b<M>c<M>", "<M>"), "a[img-0]b[img-1]c<M>");
   EXPECT_EQ(raw("a", "<M>"), "[img-0][img-1]a");
   EXPECT_EQ(raw("[img-1] and [img-0]", "[img]"), "[img-1] and [img-0]");
-  PromptImages images(&kRule);
+  PromptImages images(&kPictures);
   const auto placed = images.placed(images.add_raw({png(), png()}, "x [img-1] y [img-0]", "[img]"));
   ASSERT_EQ(placed.places.size(), 2u);
   EXPECT_EQ(placed.places[0].image, 1u);
@@ -67,7 +68,7 @@ TEST(PromptImages, ReplaceMarkersInRawPrompts) {
 }
 
 TEST(PromptImages, HavePlacesInTheText) {
-  PromptImages images(&kRule);
+  PromptImages images(&kPictures);
   Message first{.role = "user", .parts = {ImagePart{png()}, TextPart{"a"}}};
   Message second{.role = "tool", .parts = {TextPart{"b"}, ImagePart{png()}}};
   images.add(first);
@@ -85,11 +86,11 @@ TEST(PromptImages, HavePlacesInTheText) {
   EXPECT_EQ(placed.places[0].image, 1u);
   EXPECT_EQ(placed.places[0].at, 2u);
   EXPECT_EQ(placed.places[1].at, 3u);
-  EXPECT_EQ(images.rows(0), 16 + context::kPictureMarkers);
+  EXPECT_EQ(images.space(0).n_positions(), 16 + context::kPictureMarkers);
 }
 
 TEST(PromptImages, IgnoreBrokenMarks) {
-  PromptImages images(&kRule);
+  PromptImages images(&kPictures);
   Message message{.role = "user", .parts = {ImagePart{png()}}};
   images.add(message);
   std::string mark = message.text();
