@@ -216,10 +216,15 @@ bool PrefixFile::make_room(uint64_t n_bytes) {
   return fits();
 }
 
+uint64_t PrefixFile::max_record_bytes() const noexcept {
+  uint64_t sum = record_head_bytes(block_bytes_.size());
+  for (const size_t n : block_bytes_) sum += n;
+  return sum;
+}
+
 PrefixFile::Room PrefixFile::reserve(uint64_t n_bytes) {
   const File& newer = files_[newer_];
-  const uint64_t max = max_bytes_ / 2;
-  if (newer.n_bytes > max || n_bytes > max - newer.n_bytes) return Room::kTurn;
+  if (newer.n_bytes > max_bytes() || n_bytes > max_bytes() - newer.n_bytes) return Room::kTurn;
   const FolderLock locked(folder_);
   if (!locked) return Room::kNone;
   if (!make_room(n_bytes + kMaxRecordHead)) return Room::kTurn;  // heads of new files fit, too

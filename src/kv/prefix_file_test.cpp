@@ -428,6 +428,21 @@ TEST_F(PrefixFileTest, SkipsATextThatIsLongerThanAFile) {
   EXPECT_LE(n_bytes, max_bytes_);
 }
 
+// The beginning of a long text is kept, and other texts are not evicted in vain.
+TEST_F(PrefixFileTest, ATextThatIsLongerThanAFileKeepsOthers) {
+  set_limit(60);
+  const std::vector<int32_t> first = text(256, 1);
+  Process process(*this);
+  evaluate(process, joined(first, {7}));
+  process.write_all();
+  const std::vector<int32_t> longer = text(4000, 2);
+  evaluate(process, longer);
+  process.write_all();
+  process.drop_all();
+  EXPECT_GT(process.index.on_disk(longer).n_tokens, 1000u);
+  EXPECT_EQ(evaluate(process, joined(first, {7})), 256u);
+}
+
 TEST_F(PrefixFileTest, ForgetFileEmptiesTheFiles) {
   {
     Process process(*this);

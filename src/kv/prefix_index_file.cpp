@@ -100,8 +100,9 @@ void PrefixIndex::forget_emptied() {
 
 // Returns false if the disk fails. Skips a text that is longer than a file.
 bool PrefixIndex::write(Entry& entry) {
-  size_t bytes_of_record = PrefixFile::kMaxRecordHead;
-  for (const Group& group : cache_.layout().groups) bytes_of_record += group.block_bytes;
+  const uint64_t bytes_of_record = file_->max_record_bytes();
+  // A turn would empty a file in vain. The beginning of the text stays on disk.
+  if ((entry.depth + 1) * bytes_of_record > file_->max_bytes()) return true;
   forget_emptied();
   for (int turns = 0; turns < 2; ++turns) {
     const std::vector<Entry*> chain = without_record(entry);
