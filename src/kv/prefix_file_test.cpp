@@ -1,11 +1,13 @@
 #include "kv/prefix_file.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -499,6 +501,39 @@ TEST_F(PrefixFileTest, DamageNeverGivesWrongBytes) {
   }
   EXPECT_GT(n_shared, 10000u);
   fs::remove_all(saved);
+}
+
+// A process dies at any moment while it writes and turns files: no byte is ever wrong.
+TEST_F(PrefixFileTest, KilledProcessesNeverLeaveWrongBytes) {
+  set_limit(60);
+  std::vector<std::vector<int32_t>> texts;
+  for (unsigned i = 0; i < 12; ++i) texts.push_back(joined(text(128, i / 3), text(200, 10 + i)));
+  std::mt19937 random(7);
+  size_t n_shared = 0;
+  for (int round = 0; round < 20; ++round) {
+    const unsigned seed = static_cast<unsigned>(random());
+    const pid_t child = ::fork();
+    if (child == 0) {
+      Process process(*this);
+      std::mt19937 choose(seed);
+      for (;;) {
+        evaluate(process, texts[choose() % texts.size()]);
+        process.write_all();
+        if (HasFailure()) ::_exit(1);
+      }
+    }
+    ::usleep(static_cast<useconds_t>(random() % 30000));
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, WNOHANG), 0) << "the child has found wrong bytes";
+    ::kill(child, SIGKILL);
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    Process process(*this);
+    for (const std::vector<int32_t>& one : texts) n_shared += evaluate(process, one);
+    process.write_all();
+    ASSERT_FALSE(HasFailure()) << round;
+    ASSERT_LE(bytes_on_disk(), max_bytes_) << round;
+  }
+  EXPECT_GT(n_shared, 10000u);
 }
 
 // Random texts with shared prefixes, restarts, evictions and writes. Shared blocks have the right
