@@ -29,6 +29,7 @@ struct Delta {
   size_t choice = 0;  // index of the answer, if a request has several
   // `events` hold the prompt that precedes the answer: GenerationRequest::echo
   bool is_prompt = false;
+  int64_t slot = -1;            // of the request (api/slots.h)
   std::vector<Event> events{};  // in the order of generation; all calls have ids
   std::vector<Logprob> logprobs{};
   // transitions and compactions, a JSON object each; only on request
@@ -89,6 +90,7 @@ struct Sizing {
 // How an answer ended, with its token counts and times.
 struct Ending {
   size_t choice = 0;          // like Delta::choice
+  int64_t slot = -1;          // like Delta::slot; -1: nothing was evaluated
   std::string done_reason{};  // "stop", "length", "repetition", "load", "unload"
   std::string stop_string{};  // the request's stop string that ended the answer; empty if none did
   std::vector<int32_t> context{};  // tokens of the prompt and the answer; empty for raw requests

@@ -128,9 +128,10 @@ struct GenerationRequest {
   std::string prediction{};
   bool logprobs = false;
   int top_logprobs = 0;
-  bool render_only = false;  // _debug_render_only
-  bool live_events = false;  // the client wants notices of transitions and compactions
-  bool whole_calls = false;  // the client wants only complete tool calls
+  std::optional<int64_t> slot{};  // id_slot: the slot that holds the text (api/slots.h)
+  bool render_only = false;       // _debug_render_only
+  bool live_events = false;       // the client wants notices of transitions and compactions
+  bool whole_calls = false;       // the client wants only complete tool calls
 };
 
 }  // namespace billow::api

@@ -73,6 +73,17 @@ scheduler::ModelCost cost_of(const ServedModel& model, const Sizing& sizing,
                             completion.overflow_policy == "shift");
 }
 
+// Returns the text of a request after its end: the tokens that were evaluated. The last token of an
+// answer was not, except before an end token, which is not part of the answer.
+SlotText text_of(const scheduler::Completion& completion, const scheduler::CompletionEnd& end) {
+  SlotText text{.text = {.tokens = completion.prompt, .adapters = completion.adapters},
+                .has_images = !completion.images.empty()};
+  std::vector<int32_t>& tokens = text.text.tokens;
+  tokens.insert(tokens.end(), end.tokens.begin(), end.tokens.end());
+  if (!end.tokens.empty() && end.n_generated <= end.tokens.size()) tokens.pop_back();
+  return text;
+}
+
 // Explains the size of the context in one line for people.
 std::string reason_of(const Sizing& sizing, int64_t num_predict, bool ends_when_full) {
   std::string text = std::to_string(sizing.n_prompt) + " tokens of the prompt and " +
@@ -146,6 +157,8 @@ class Writer {
         sink_(sink),
         trace_(trace) {}
 
+  void set_slot(size_t slot) { slot_ = static_cast<int64_t>(slot); }
+
   // Starts again after the runner has died: another runner repeats the answer from the beginning.
   void restart() {
     parser_ = new_parser();
@@ -172,7 +185,7 @@ class Writer {
       first_ = now;
       if (!sink_.holds_back()) trace_.mark("first token");
     }
-    Delta delta;
+    Delta delta{.slot = slot_};
     if (!piece.text.empty()) {
       std::vector<output::Mark> marks;
       for (const scheduler::TextMark& mark : piece.marks)
@@ -191,7 +204,7 @@ class Writer {
   }
 
   bool finish(const std::string& reason) {
-    Delta rest;
+    Delta rest{.slot = slot_};
     parser_.finish(reason == "stop" ? output::FinishReason::kStop : output::FinishReason::kLength,
                    rest.events);
     finish_events(rest);
@@ -202,7 +215,7 @@ class Writer {
 
  private:
   bool send_prompt(const std::vector<scheduler::TokenLogprob>& logprobs) {
-    Delta delta{.is_prompt = true};
+    Delta delta{.is_prompt = true, .slot = slot_};
     if (!prompt_.empty()) delta.events.push_back({EventKind::kText, 0, prompt_});
     for (const scheduler::TokenLogprob& entry : logprobs)
       delta.logprobs.push_back(logprob_of(entry));
@@ -237,6 +250,7 @@ class Writer {
   const AnswerForm form_;
   output::Parser parser_;
   std::string prompt_;  // precedes the answer
+  int64_t slot_ = -1;
   Sink& sink_;
   metrics::Trace& trace_;
   std::optional<Clock::time_point> first_;
@@ -267,11 +281,12 @@ struct LocalGenerator::Plan {
 
 LocalGenerator::LocalGenerator(Catalog& catalog, scheduler::Scheduler& scheduler,
                                metrics::Metrics& metrics, LatestContexts& latest_contexts,
-                               GenerationPolicy policy)
+                               Slots& slots, GenerationPolicy policy)
     : catalog_(catalog),
       scheduler_(scheduler),
       metrics_(metrics),
       latest_contexts_(latest_contexts),
+      slots_(slots),
       policy_(std::move(policy)) {}
 
 void LocalGenerator::run(const GenerationRequest& request, Sink& sink, std::stop_token stop,
@@ -449,6 +464,10 @@ void LocalGenerator::answer(const ServedModel& model, const GenerationRequest& r
   const Clock::time_point assigned = Clock::now();
   metrics_.queued(model.name, trace.route(), assigned - trace.began());
 
+  const scheduler::Completion& completion = plan.completion;
+  Slots::Use slot = slots_.begin(model.key, request.slot, completion.prompt);
+  writer.set_slot(slot.id());
+  slot.set(text_of(completion, {}));
   plan.completion.may_begin_again = sink.holds_back();
   bool wanted = !request.echo || writer.echo(prompt_text(model, request, plan.prompt));
   if (!wanted) throw scheduler::Cancelled();
@@ -457,6 +476,9 @@ void LocalGenerator::answer(const ServedModel& model, const GenerationRequest& r
       [&](const scheduler::CompletionPiece& piece) { return wanted = writer.take(piece); });
   if (!wanted) throw scheduler::Cancelled();
   if (!end.error.empty()) throw StatusError(500, end.error);
+  // A context that became full has dropped tokens, so that no KV of the whole text exists.
+  if (completion.prompt.size() + end.tokens.size() <= plan.sizing.context)
+    slot.set(text_of(completion, end));
 
   const Clock::time_point now = Clock::now();
   const Clock::time_point prepared = assigned + end.pictures_prepared;
@@ -481,7 +503,8 @@ void LocalGenerator::answer(const ServedModel& model, const GenerationRequest& r
               {"draft_accepted", end.n_draft_accepted}});
   writer.finish(end.done_reason);
 
-  Ending ending{.done_reason = end.done_reason,
+  Ending ending{.slot = static_cast<int64_t>(slot.id()),
+                .done_reason = end.done_reason,
                 .context = {},
                 .n_prompt = plan.completion.images.empty() ? plan.sizing.n_prompt : end.n_prompt,
                 .n_cached = end.n_cached,

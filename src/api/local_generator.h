@@ -13,6 +13,7 @@
 #include "api/latest_contexts.h"
 #include "api/prompt_builder.h"
 #include "api/request_options.h"
+#include "api/slots.h"
 #include "metrics/metrics.h"
 #include "scheduler/scheduler.h"
 
@@ -36,7 +37,7 @@ class LocalGenerator : public Generator {
  public:
   // REQUIRES: all arguments except the policy outlive the generator.
   LocalGenerator(Catalog& catalog, scheduler::Scheduler& scheduler, metrics::Metrics& metrics,
-                 LatestContexts& latest_contexts, GenerationPolicy policy);
+                 LatestContexts& latest_contexts, Slots& slots, GenerationPolicy policy);
 
   void run(const GenerationRequest& request, Sink& sink, std::stop_token stop,
            metrics::Trace& trace) override;
@@ -58,6 +59,7 @@ class LocalGenerator : public Generator {
   scheduler::Scheduler& scheduler_;
   metrics::Metrics& metrics_;
   LatestContexts& latest_contexts_;
+  Slots& slots_;
   const GenerationPolicy policy_;
   // Limits parallel decoding: a large picture needs hundreds of megabytes.
   std::counting_semaphore<> decoders_{2};

@@ -20,6 +20,7 @@ class RecordingSink : public Sink {
   void sized(const Sizing& sizing) override { size = sizing; }
   bool delta(const Delta& delta) override {
     parts.add(delta);
+    slot = delta.slot;
     return ++n_deltas < max_deltas;
   }
   bool end(const Ending& ending) override {
@@ -37,6 +38,7 @@ class RecordingSink : public Sink {
   AnswerParts parts;
   std::string text;
   std::vector<Ending> ends;
+  int64_t slot = -1;  // of the last delta
   size_t n_deltas = 0;
   size_t max_deltas = 1000;
 };
@@ -59,7 +61,7 @@ class LocalGeneratorTest : public testing::Test {
     return run_with(GenerationPolicy{}, request);
   }
   RecordingSink run_with(const GenerationPolicy& policy, const GenerationRequest& request) {
-    LocalGenerator generator(models.catalog, scheduler, metrics, contexts, policy);
+    LocalGenerator generator(models.catalog, scheduler, metrics, contexts, slots, policy);
     metrics::Trace trace("id", "/api/generate", "node");
     RecordingSink sink;
     generator.run(request, sink, {}, trace);
@@ -78,6 +80,7 @@ class LocalGeneratorTest : public testing::Test {
   }
 
   LatestContexts contexts;
+  Slots slots{4};
   SampleStore models;
   scheduler::FakeRunners runners;
   metrics::Metrics metrics{"0", "scalar"};
@@ -99,6 +102,28 @@ TEST_F(LocalGeneratorTest, ReturnsTheRunnersText) {
   EXPECT_EQ(end.context.size(), end.n_prompt + 2) << "the prompt and the answer";
   EXPECT_GE(end.total, end.load);
   EXPECT_GT(end.load.count(), 0);
+}
+
+TEST_F(LocalGeneratorTest, LeavesItsTextInASlot) {
+  const std::string key = models.catalog.find("m")->key;
+  EXPECT_EQ(run(prompt("hi")).ends[0].slot, 0);
+  const std::vector<int32_t> expected = last_completion().prompt;
+  const size_t n_prompt = expected.size();
+  EXPECT_EQ(slots.text(key, 0).text.tokens.size(), n_prompt + 1) << "the last was not evaluated";
+  EXPECT_FALSE(slots.list(key)[0].is_busy);
+  change([](scheduler::FakeScript& script) { script.end.n_generated = 3; });  // an end token
+  GenerationRequest request = prompt("hi");
+  request.slot = 3;
+  const RecordingSink sink = run(request);
+  EXPECT_EQ(sink.ends[0].slot, 3);
+  EXPECT_EQ(slots.text(key, 3).text.tokens.size(), n_prompt + 2);
+  EXPECT_EQ(sink.slot, 3);
+  request.slot = 4;
+  EXPECT_TRUE(refusal(request).starts_with("400 there is no slot 4")) << refusal(request);
+  change([](scheduler::FakeScript& script) { script.end.tokens.assign(5000, 97); });
+  request.slot = 3;
+  run(request);
+  EXPECT_EQ(slots.text(key, 3).text.tokens, expected) << "an answer longer than the context";
 }
 
 TEST_F(LocalGeneratorTest, ReportsWhichStopStringEndedTheAnswer) {
@@ -149,7 +174,7 @@ TEST_F(LocalGeneratorTest, NC_RequestsGetTheContextThatTheyNeed) {
 }
 
 TEST_F(LocalGeneratorTest, DoesNotRenderForADisconnectedClient) {
-  LocalGenerator generator(models.catalog, scheduler, metrics, contexts, {});
+  LocalGenerator generator(models.catalog, scheduler, metrics, contexts, slots, {});
   metrics::Trace trace("id", "/api/chat", "node");
   GenerationRequest request{.kind = GenerationKind::kChat, .model = "m"};
   for (int i = 0; i < 500; ++i) request.messages.push_back(text_message("user", "hello"));
@@ -242,7 +267,7 @@ TEST_F(LocalGeneratorTest, UnloadsABrokenModel) {
   EXPECT_EQ(refusal(prompt("hi")), "500 unknown renderer \"nonsense\"");
   EXPECT_EQ(refusal(prompt("")), "500 unknown renderer \"nonsense\"");
   const auto unloaded = [&] {
-    LocalGenerator generator(models.catalog, scheduler, metrics, contexts, {});
+    LocalGenerator generator(models.catalog, scheduler, metrics, contexts, slots, {});
     metrics::Trace trace("id", "/api/generate", "node");
     RecordingSink sink;
     generator.run(request, sink, {}, trace);
@@ -310,7 +335,7 @@ TEST_F(LocalGeneratorTest, ReportsErrorsOfTheRunner) {
 }
 
 TEST_F(LocalGeneratorTest, DisconnectedClientEndsTheAnswer) {
-  LocalGenerator generator(models.catalog, scheduler, metrics, contexts, {});
+  LocalGenerator generator(models.catalog, scheduler, metrics, contexts, slots, {});
   metrics::Trace trace("id", "/api/generate", "node");
   RecordingSink sink;
   sink.max_deltas = 1;
@@ -333,7 +358,7 @@ TEST_F(LocalGeneratorTest, RestartsAnUnsentAnswerIfTheRunnerDies) {
     }
     int n_restarts = 0;
   } sink;
-  LocalGenerator generator(models.catalog, scheduler, metrics, contexts, {});
+  LocalGenerator generator(models.catalog, scheduler, metrics, contexts, slots, {});
   metrics::Trace trace("id", "/api/generate", "node");
   generator.run(prompt("hi"), sink, {}, trace);
   EXPECT_EQ(sink.whole().text, "Hello there");

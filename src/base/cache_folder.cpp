@@ -9,10 +9,12 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <system_error>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -59,33 +61,19 @@ std::string content_of(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
-struct CachedFile {
-  std::string path;
-  uint64_t n_bytes = 0;
-  int64_t last_use = 0;
-};
-
-// Returns the finished files of a folder.
-std::vector<CachedFile> list(const std::string& folder) {
-  std::vector<CachedFile> files;
-  std::error_code error;
-  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    const std::string path = it->path().string();
-    if (path.ends_with(kChecked) || path.ends_with(kWriting)) continue;
-    struct stat status{};
-    if (::lstat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) continue;
-    CachedFile file = {path, static_cast<uint64_t>(status.st_size), nanoseconds_of(status.st_mtim)};
-    struct stat used{};
-    if (::stat((path + std::string(kChecked)).c_str(), &used) == 0)
-      file.last_use = std::max(file.last_use, nanoseconds_of(used.st_mtim));
-    files.push_back(std::move(file));
-  }
-  return files;
-}
-
 void remove_file(const std::string& path) {
   ::unlink(path.c_str());
   ::unlink((path + std::string(kChecked)).c_str());
+}
+
+// Removes a file unless a process has it open or mapped.
+bool remove_unused(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+  if (fd < 0) return errno == ENOENT;
+  const bool is_unused = ::flock(fd, LOCK_EX | LOCK_NB) == 0;
+  if (is_unused) remove_file(path);
+  ::close(fd);
+  return is_unused;
 }
 
 // Locks an unfinished file. Returns true if this process now has the lock and `fd` is still the
@@ -97,7 +85,60 @@ bool lock(int fd, const std::string& path) {
          ::stat(path.c_str(), &named) == 0 && own.st_ino == named.st_ino;
 }
 
+// Returns the bytes that the unfinished files of running writers reserve, except for `own`. Removes
+// those of ended writers.
+uint64_t bytes_of_writers(const std::string& folder, const std::string& own) {
+  uint64_t sum = 0;
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    const std::string path = it->path().string();
+    if (!path.ends_with(kWriting) || path == own) continue;
+    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0) continue;
+    struct stat status{};
+    if (lock(fd, path)) {
+      ::unlink(path.c_str());
+    } else if (::fstat(fd, &status) == 0) {
+      sum += static_cast<uint64_t>(status.st_size);
+    }
+    ::close(fd);
+  }
+  return sum;
+}
+
 }  // namespace
+
+std::vector<FolderFile> files_by_use(const std::string& folder) {
+  std::vector<FolderFile> files;
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    const std::string path = it->path().string();
+    if (path.ends_with(kChecked) || path.ends_with(kWriting)) continue;
+    struct stat status{};
+    if (::lstat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) continue;
+    FolderFile file = {path, static_cast<uint64_t>(status.st_size), nanoseconds_of(status.st_mtim)};
+    struct stat used{};
+    if (::stat((path + std::string(kChecked)).c_str(), &used) == 0)
+      file.last_use = std::max(file.last_use, nanoseconds_of(used.st_mtim));
+    files.push_back(std::move(file));
+  }
+  std::ranges::sort(files, {},
+                    [](const FolderFile& file) { return std::pair(file.last_use, file.path); });
+  return files;
+}
+
+FolderLock::FolderLock(const std::string& folder)
+    : fd_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+  constexpr int kTries = 100;
+  for (int i = 0; fd_ >= 0 && !is_locked_ && i < kTries; ++i) {
+    is_locked_ = ::flock(fd_, LOCK_EX | LOCK_NB) == 0;
+    if (!is_locked_) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
+FolderLock::~FolderLock() {
+  if (fd_ >= 0) ::close(fd_);
+}
 
 std::string cache_name(std::string_view text) {
   constexpr char kDigits[] = "0123456789abcdef";
@@ -123,6 +164,7 @@ std::optional<RegularFile> CacheFolder::open(std::string_view name) const {
   if (!is_enabled()) return std::nullopt;
   try {
     RegularFile file(path_of(name));
+    (void)::flock(file.fd(), LOCK_SH | LOCK_NB);  // see remove_unused()
     ::utimensat(AT_FDCWD, path_of(name, kChecked).c_str(), nullptr, 0);
     return file;
   } catch (const Error&) {
@@ -142,21 +184,20 @@ void CacheFolder::set_checked(std::string_view name, const RegularFile& file) co
   std::ofstream(path_of(name, kChecked), std::ios::binary) << record_of(file.status());
 }
 
-// Removes files until n_bytes more fit. Keeps the file that is being replaced: readers need it
-// until the new one is complete.
-bool CacheFolder::make_room(uint64_t n_bytes, std::string_view name) const {
-  std::vector<CachedFile> files = list(options_.path);
-  std::erase_if(files, [&](const CachedFile& file) { return file.path == path_of(name); });
-  std::ranges::sort(files, {},
-                    [](const CachedFile& file) { return std::pair(file.last_use, file.path); });
-  uint64_t sum = 0;
-  for (const CachedFile& file : files) sum += file.n_bytes;
-  for (const CachedFile& file : files) {
-    if (n_bytes <= options_.max_bytes && sum <= options_.max_bytes - n_bytes) return true;
-    remove_file(file.path);
-    sum -= file.n_bytes;
+// Removes files until n_bytes more fit. `own` is the path of the caller's unfinished file. Returns
+// false if files in use leave no room.
+bool CacheFolder::make_room(uint64_t n_bytes, const std::string& own) const {
+  const std::vector<FolderFile> files = files_by_use(options_.path);
+  uint64_t sum = bytes_of_writers(options_.path, own);
+  for (const FolderFile& file : files) sum += file.n_bytes;
+  const auto fits = [&] {
+    return sum <= options_.max_bytes && n_bytes <= options_.max_bytes - sum;
+  };
+  for (const FolderFile& file : files) {
+    if (fits()) return true;
+    if (remove_unused(file.path)) sum -= file.n_bytes;
   }
-  return n_bytes <= options_.max_bytes;
+  return fits();
 }
 
 std::unique_ptr<CacheFolder::Writer> CacheFolder::write(std::string_view name, uint64_t n_bytes,
@@ -179,26 +220,26 @@ std::unique_ptr<CacheFolder::Writer> CacheFolder::write(std::string_view name, u
   }
   std::unique_ptr<Writer> writer(new Writer(*this, std::string(name), fd));
   if (::ftruncate(fd, 0) != 0) throw system_error("cannot write", path, errno);
-  make_room(n_bytes, name);
-  if (disk_has_room(options_.path, n_bytes)) return writer;
-  *why = "the disk of " + options_.path + " would be nearly full";
-  return nullptr;
+  const FolderLock locked(options_.path);
+  if (!locked || !make_room(n_bytes, path)) {
+    *why = "files in use leave no room in " + options_.path;
+    return nullptr;
+  }
+  if (!disk_has_room(options_.path, n_bytes)) {
+    *why = "the disk of " + options_.path + " would be nearly full";
+    return nullptr;
+  }
+  // Reserves the room.
+  if (::ftruncate(fd, static_cast<off_t>(n_bytes)) != 0)
+    throw system_error("cannot write", path, errno);
+  return writer;
 }
 
 void CacheFolder::clean(const std::function<bool(const std::string& path)>& is_useless) const {
   if (!is_enabled()) return;
-  for (const CachedFile& file : list(options_.path))
+  for (const FolderFile& file : files_by_use(options_.path))
     if (is_useless(file.path)) remove_file(file.path);
-  std::error_code error;
-  for (fs::directory_iterator it(options_.path, error), end; !error && it != end;
-       it.increment(error)) {
-    const std::string path = it->path().string();
-    if (!path.ends_with(kWriting)) continue;
-    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    if (fd < 0) continue;
-    if (lock(fd, path)) ::unlink(path.c_str());
-    ::close(fd);
-  }
+  (void)bytes_of_writers(options_.path, {});
 }
 
 CacheFolder::Writer::Writer(const CacheFolder& folder, std::string name, int fd)
@@ -215,12 +256,15 @@ void CacheFolder::Writer::write(std::span<const std::byte> bytes) {
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) throw system_error("cannot write", path_, errno);
     bytes = bytes.subspan(static_cast<size_t>(n));
+    n_bytes_ += static_cast<uint64_t>(n);
   }
 }
 
 // Does not flush to disk: after a reboot, no file counts as checked.
 void CacheFolder::Writer::commit() {
   const std::string path = folder_.path_of(name_);
+  if (::ftruncate(fd_, static_cast<off_t>(n_bytes_)) != 0)
+    throw system_error("cannot write", path_, errno);
   if (::rename(path_.c_str(), path.c_str()) != 0) throw system_error("cannot write", path, errno);
   is_done_ = true;
   folder_.set_checked(name_, RegularFile(path));

@@ -1,6 +1,7 @@
 // A folder of files that can be recreated, such as packed weights. A file appears only when it is
-// complete. The folder has a max size: the least recently used files are removed first. Processes
-// can share a folder. Thread-safe.
+// complete. The folder has a max size, unfinished files included: the least recently used files are
+// removed first. Files that a process has open or mapped stay, because their removal would free no
+// space. Processes can share a folder. Thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -11,6 +12,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/regular_file.h"
 
@@ -28,6 +30,30 @@ std::string cache_name(std::string_view text);
 // the disk or 8 GiB, whichever is less.
 bool disk_has_room(const std::string& folder, uint64_t n_bytes);
 
+// A finished file of a folder, and its last use in nanoseconds since 1970.
+struct FolderFile {
+  std::string path;
+  uint64_t n_bytes = 0;
+  int64_t last_use = 0;
+};
+// Returns the finished files of a folder, least recently used ones first.
+std::vector<FolderFile> files_by_use(const std::string& folder);
+
+// Locks a folder against other processes and threads that use this class. Waits at most 100 ms,
+// because the other process may be stopped.
+class FolderLock {
+ public:
+  explicit FolderLock(const std::string& folder);
+  ~FolderLock();
+  FolderLock(const FolderLock&) = delete;
+  FolderLock& operator=(const FolderLock&) = delete;
+  explicit operator bool() const noexcept { return is_locked_; }
+
+ private:
+  int fd_ = -1;
+  bool is_locked_ = false;
+};
+
 class CacheFolder {
  public:
   explicit CacheFolder(CacheFolderOptions options) : options_(std::move(options)) {}
@@ -35,7 +61,7 @@ class CacheFolder {
   bool is_enabled() const noexcept { return !options_.path.empty() && options_.max_bytes != 0; }
 
   // Opens a file and marks it as used. Returns nullopt if no readable file has this name. `name` is
-  // a plain file name.
+  // a plain file name. The file is in use until it is closed and no longer mapped.
   std::optional<RegularFile> open(std::string_view name) const;
   // Does nothing if there is no such file.
   void remove(std::string_view name) const;
@@ -65,12 +91,14 @@ class CacheFolder {
     std::string name_;
     std::string path_;  // of the unfinished file
     int fd_;
+    uint64_t n_bytes_ = 0;  // written
     bool is_done_ = false;
   };
-  // Makes room for a file of n_bytes and opens a writer for it. Returns null, with the reason in
-  // `why`, in three cases. The file is larger than the folder's limit, another process writes it,
-  // or the disk would be nearly full (disk_has_room). Throws Error if the folder cannot be written.
-  // The folder must outlive the writer.
+  // Makes room for a file of at most n_bytes and opens a writer for it. The room is reserved: other
+  // writers count it. Returns null, with the reason in `why`, in four cases. The file is larger
+  // than the folder's limit, another process writes it, files in use leave no room, or the disk
+  // would be nearly full (disk_has_room). Throws Error if the folder cannot be written. The folder
+  // must outlive the writer.
   std::unique_ptr<Writer> write(std::string_view name, uint64_t n_bytes, std::string* why) const;
 
   // Removes the files for which `is_useless(path)` is true, and the unfinished files of ended
@@ -79,7 +107,7 @@ class CacheFolder {
 
  private:
   std::string path_of(std::string_view name, std::string_view suffix = {}) const;
-  bool make_room(uint64_t n_bytes, std::string_view name) const;
+  bool make_room(uint64_t n_bytes, const std::string& own) const;
 
   CacheFolderOptions options_;
 };

@@ -2,13 +2,17 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
+#include <random>
 #include <vector>
 
 #include "base/error.h"
@@ -122,6 +126,97 @@ TEST_F(CacheFolderTest, RejectsFileThatWouldFillTheDisk) {
   EXPECT_EQ(folder.write("a", uint64_t{1} << 60, &why), nullptr);
   EXPECT_NE(why.find("disk"), std::string::npos) << why;
   EXPECT_EQ(n_files(), 0u);
+}
+
+TEST_F(CacheFolderTest, UnfinishedFilesOfOtherWritersCount) {
+  const CacheFolder folder({path_, 100});
+  std::string why;
+  auto first = folder.write("a", 60, &why);
+  ASSERT_NE(first, nullptr) << why;
+  EXPECT_EQ(folder.write("b", 60, &why), nullptr);
+  EXPECT_NE(why.find("no room"), std::string::npos) << why;
+  EXPECT_NE(folder.write("b", 40, &why), nullptr);
+  first.reset();
+  EXPECT_NE(folder.write("b", 60, &why), nullptr);
+}
+
+TEST_F(CacheFolderTest, ReplacedFileCounts) {
+  const CacheFolder folder({path_, 100});
+  put(folder, "a", std::string(60, 'x'));
+  put(folder, "a", std::string(60, 'y'));
+  EXPECT_EQ(text_of(folder, "a"), std::string(60, 'y'));
+  put(folder, "b", "1");
+  put(folder, "a", "short");
+  EXPECT_EQ(text_of(folder, "b"), "1");
+}
+
+// The removal of a file that is open or mapped would free no space.
+TEST_F(CacheFolderTest, KeepsFilesInUse) {
+  const CacheFolder folder({path_, 100});
+  put(folder, "a", std::string(60, 'x'));
+  std::string why;
+  {
+    const auto file = folder.open("a");
+    ASSERT_TRUE(file);
+    EXPECT_EQ(folder.write("b", 60, &why), nullptr);
+  }
+  void* bytes = MAP_FAILED;
+  {
+    const auto file = folder.open("a");
+    ASSERT_TRUE(file);
+    bytes = ::mmap(nullptr, 60, PROT_READ, MAP_PRIVATE, file->fd(), 0);
+    ASSERT_NE(bytes, MAP_FAILED);
+  }
+  EXPECT_EQ(folder.write("b", 60, &why), nullptr);
+  EXPECT_EQ(text_of(folder, "a"), std::string(60, 'x'));
+  ::munmap(bytes, 60);
+  EXPECT_NE(folder.write("b", 60, &why), nullptr) << why;
+  EXPECT_EQ(text_of(folder, "a"), "(none)");
+}
+
+// Several processes write, replace, read and die. The folder never exceeds its limit.
+TEST_F(CacheFolderTest, ProcessesTogetherKeepTheLimit) {
+  constexpr uint64_t kLimit = 1000;
+  constexpr int kProcesses = 4;
+  fs::create_directories(path_);
+  std::vector<pid_t> children;
+  for (int child = 0; child < kProcesses; ++child) {
+    children.push_back(::fork());
+    if (children.back() != 0) continue;
+    const CacheFolder folder({path_, kLimit});
+    std::mt19937 random(static_cast<unsigned>(child));
+    for (int i = 0; i < 300; ++i) {
+      std::string why;
+      const std::string name(1, static_cast<char>('a' + random() % 8));
+      const auto file = folder.open(name);
+      const auto writer = folder.write(name, 1 + random() % 600, &why);
+      if (!writer) continue;
+      writer->write(bytes(std::string(1 + random() % 2, 'x')));
+      if (child == 0 && i == 200) ::_exit(0);  // leaves an unfinished file
+      if (random() % 4 != 0) writer->commit();
+    }
+    ::_exit(0);
+  }
+  uint64_t max = 0;
+  for (size_t n_running = children.size(); n_running > 0;) {
+    std::map<ino_t, uint64_t> sizes;  // by inode: a file may get its name while this loop runs
+    if (const FolderLock locked(path_); locked) {
+      for (const auto& entry : fs::directory_iterator(path_)) {
+        struct stat status{};
+        if (entry.path().extension() != ".checked" && ::lstat(entry.path().c_str(), &status) == 0)
+          sizes[status.st_ino] = static_cast<uint64_t>(status.st_size);
+      }
+    }
+    uint64_t sum = 0;
+    for (const auto& [inode, n] : sizes) sum += n;
+    max = std::max(max, sum);
+    int status = 0;
+    if (::waitpid(-1, &status, WNOHANG) > 0) --n_running;
+  }
+  EXPECT_LE(max, kLimit);
+  EXPECT_GT(max, kLimit / 2) << "the test writes too little";
+  std::string why;
+  EXPECT_NE(CacheFolder({path_, kLimit}).write("z", kLimit, &why), nullptr) << why;
 }
 
 TEST_F(CacheFolderTest, OnlyOneWriterPerFile) {

@@ -327,7 +327,7 @@ void add_runner(CLI::App& app) {
       "restart without reading their texts again; default: do not store it");
   command
       ->add_option("--sessions-limit", options->sessions_limit,
-                   "Max size of the KV that is stored there for this model")
+                   "Max size of the folder; it may have the KV of other models, too")
       ->capture_default_str();
   command
       ->add_option("--stream-interval", options->stream_interval,

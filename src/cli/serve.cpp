@@ -158,24 +158,22 @@ std::string models_folder(const ServeOptions& options, const scheduler::Environm
               "no folder for models: HOME is not set; set HOME or OLLAMA_MODELS, or give --models");
 }
 
-// Returns a runner's options for a folder next to the models. Empty if the limit is 0 or the server
-// is read-only.
-std::vector<std::string> folder_arguments(const ServeOptions& options,
-                                          const scheduler::Environment& environment,
-                                          const std::string& name, const std::string& limit) {
+// Parses the size of an option. The first text that is not empty counts.
+uint64_t size_of(const char* option, const std::string& given, const std::string& variable,
+                 const char* fallback) {
   try {
-    if (parse_byte_size(limit) == 0 || options.read_only) return {};
+    return parse_byte_size(!given.empty() ? given : !variable.empty() ? variable : fallback);
   } catch (const Error& error) {
-    throw Error(error.code(), "--" + name + "-limit: " + error.what());
+    throw Error(error.code(), std::string(option) + ": " + error.what());
   }
-  return {"--" + name + "-dir", models_folder(options, environment) + "/" + name,
-          "--" + name + "-limit", limit};
 }
 
-std::string first_of(const std::string& option, const std::string& variable, const char* fallback) {
-  if (!option.empty()) return option;
-  return variable.empty() ? fallback : variable;
+uint64_t sessions_limit(const ServeOptions& options, const scheduler::Environment& environment) {
+  return size_of("--sessions-limit", options.sessions_limit, environment.sessions_limit, "0");
 }
+
+// The part of --sessions-limit for saved slots. The rest is for KV.
+constexpr uint64_t kSlotsPart = 16;
 
 // Returns the options of all runners; the model is not among them.
 std::vector<std::string> runner_arguments(const ServeOptions& options,
@@ -206,14 +204,16 @@ std::vector<std::string> runner_arguments(const ServeOptions& options,
     arguments.emplace_back("--threads");
     arguments.push_back(std::to_string(options.n_threads));
   }
-  const std::string packed_limit =
-      first_of(options.packed_limit, environment.packed_limit, kDefaultPackedLimit);
-  const std::string sessions_limit =
-      first_of(options.sessions_limit, environment.sessions_limit, "0");
+  const uint64_t packed = size_of("--packed-limit", options.packed_limit, environment.packed_limit,
+                                  kDefaultPackedLimit);
+  const uint64_t sessions = sessions_limit(options, environment);
+  const std::string models = models_folder(options, environment);
   for (const auto& [name, limit] :
-       {std::pair("packed", packed_limit), std::pair("sessions", sessions_limit)}) {
-    const std::vector<std::string> more = folder_arguments(options, environment, name, limit);
-    arguments.insert(arguments.end(), more.begin(), more.end());
+       {std::pair("packed", packed), std::pair("sessions", sessions - sessions / kSlotsPart)}) {
+    if (limit == 0 || options.read_only) continue;
+    const std::string option = "--" + std::string(name);
+    arguments.insert(arguments.end(), {option + "-dir", models + "/" + name, option + "-limit",
+                                       std::to_string(limit)});
   }
   return arguments;
 }
@@ -302,6 +302,9 @@ server::Options server_options(const ServeOptions& options,
     made.go_templates =
         *environment.go_template ? prompt::GoTemplateUse::kAlways : prompt::GoTemplateUse::kNever;
   made.generation = generation_policy(options, environment);
+  if (!options.read_only)
+    made.slot_files = {.folder = made.models + "/sessions/slots",
+                       .max_bytes = sessions_limit(options, environment) / kSlotsPart};
   made.preload = options.preload;
   made.registry = registry_options(options, environment);
   made.version = options.api_version;
@@ -478,7 +481,7 @@ void declare_models(CLI::App& command, ServeOptions& options) {
                      "Max size of packed weights that are stored next to the models, so that "
                      "models load faster; 0: none; default: 16G (BILLOW_PACKED_LIMIT)");
   command.add_option("--sessions-limit", options.sessions_limit,
-                     "Max size of the KV of conversations that is stored on disk for each model, "
+                     "Max size of conversations that are stored on disk, of all models together, "
                      "so that they continue after a restart without reading their texts again; 0: "
                      "none; default: 0 (BILLOW_SESSIONS_LIMIT)");
   command

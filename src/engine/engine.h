@@ -180,6 +180,12 @@ class Engine {
   std::vector<std::vector<int32_t>> latest_prefixes(size_t n_max,
                                                     const AdapterFiles& adapters = {});
 
+  // text_on_disk() returns how much of a text's KV is on disk (EngineOptions::sessions), from its
+  // beginning on. forget_text() removes the end of a text from the prefix cache, as far as no other
+  // text has it, and returns how much that was.
+  kv::TextKv text_on_disk(std::span<const int32_t> tokens);
+  kv::TextKv forget_text(std::span<const int32_t> tokens, const AdapterFiles& adapters = {});
+
   // has_to_save() returns whether KV is still to be written to disk (EngineOptions::sessions).
   // save_one() writes the KV of 64 tokens.
   bool has_to_save() const noexcept { return kv_.has_to_save(); }

@@ -60,4 +60,16 @@ std::vector<std::vector<int32_t>> Engine::latest_prefixes(size_t n_max,
   return kv_.latest_prefixes(n_max, entry == nullptr ? 0 : entry->number());
 }
 
+kv::TextKv Engine::text_on_disk(std::span<const int32_t> tokens) {
+  return kv_.text_on_disk(tokens, {.is_long = is_long_text(tokens.size())});
+}
+
+kv::TextKv Engine::forget_text(std::span<const int32_t> tokens, const AdapterFiles& adapters) {
+  const AdapterFiles& wanted = adapters.empty() ? default_adapters_ : adapters;
+  const std::shared_ptr<Adapters::Entry> entry = adapters_.known(wanted);
+  if (entry == nullptr && !wanted.empty()) return {};
+  return kv_.forget_text(tokens, {.is_long = is_long_text(tokens.size()),
+                                  .adapter = entry == nullptr ? 0 : entry->number()});
+}
+
 }  // namespace billow::engine

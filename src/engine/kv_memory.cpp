@@ -106,6 +106,13 @@ void KvMemory::insert(const SequenceContext& context, std::span<const int32_t> t
   if (max_cached_ != 0 && context.n_dropped() == 0) context.insert(prefixes_, tokens, ends);
 }
 
+kv::TextKv KvMemory::forget_text(std::span<const int32_t> tokens, const kv::TextMarks& marks) {
+  const kv::TextKv forgotten = prefixes_.forget(tokens, marks);
+  settle_cached();
+  cache_.trim();
+  return forgotten;
+}
+
 void KvMemory::forget_cached() {
   prefixes_.forget_file();
   while (drop_cached()) {

@@ -74,6 +74,11 @@ class KvMemory {
   bool has_to_save() const noexcept { return prefixes_.has_to_write(); }
   // Writes the KV of 64 tokens. REQUIRES: has_to_save().
   void save_one() { prefixes_.write_one(); }
+  // See kv::PrefixIndex::on_disk() and forget().
+  kv::TextKv text_on_disk(std::span<const int32_t> tokens, const kv::TextMarks& marks) {
+    return prefixes_.on_disk(tokens, marks);
+  }
+  kv::TextKv forget_text(std::span<const int32_t> tokens, const kv::TextMarks& marks);
   // Removes all cached KV, in memory and on disk.
   void forget_cached();
 

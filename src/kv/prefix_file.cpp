@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <string_view>
 #include <utility>
 
 #include "base/cache_folder.h"
@@ -40,6 +41,7 @@ struct BlockHead {
 };
 constexpr std::array<char, 8> kFileMagic = {'b', 'l', 'w', 'k', 'v', 'f', 'l', '1'};
 constexpr uint64_t kRecordMagic = 0x31647263'766b776c;
+constexpr std::string_view kSuffix = ".kv";
 constexpr uint64_t kMaxContents = uint64_t{16} << 20;
 
 uint64_t sum_of(std::span<const std::byte> bytes) {
@@ -102,6 +104,16 @@ bool model_is_gone(const std::string& path) {
   }
 }
 
+// Removes a file. If a process has it open, only empties it, because its space would stay in use.
+bool remove_or_empty(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+  if (fd < 0) return errno == ENOENT;
+  const bool is_done =
+      ::flock(fd, LOCK_EX | LOCK_NB) == 0 ? ::unlink(path.c_str()) == 0 : ::ftruncate(fd, 0) == 0;
+  ::close(fd);
+  return is_done;
+}
+
 size_t record_head_bytes(size_t n_groups) {
   return sizeof(RecordHead) + n_groups * sizeof(BlockHead) + sizeof(uint64_t);
 }
@@ -109,10 +121,11 @@ size_t record_head_bytes(size_t n_groups) {
 }  // namespace
 
 PrefixFile::PrefixFile(const PrefixFileOptions& options, const Layout& layout)
-    : max_bytes_(options.max_bytes / 2), contents_(options.contents) {
+    : folder_(options.folder), max_bytes_(options.max_bytes), contents_(options.contents) {
   for (const Group& group : layout.groups) block_bytes_.push_back(group.block_bytes);
   for (size_t i = 0; i < 2; ++i)
-    files_[i].path = options.folder + "/" + options.name + "." + std::to_string(i) + ".kv";
+    files_[i].path =
+        options.folder + "/" + options.name + "." + std::to_string(i) + std::string(kSuffix);
 }
 
 PrefixFile::~PrefixFile() {
@@ -144,14 +157,20 @@ std::unique_ptr<PrefixFile> PrefixFile::open(const PrefixFileOptions& options, c
   return made;
 }
 
-// Returns false if another process has the file open.
+// Returns false if another process has the file open, or keeps removing it.
 bool PrefixFile::open_file(size_t i) {
+  constexpr int kTries = 3;
   File& file = files_[i];
-  file.fd = ::open(file.path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-  if (file.fd < 0) throw system_error("cannot open", file.path, errno);
-  if (::flock(file.fd, LOCK_EX | LOCK_NB) != 0) return false;
   struct stat status{};
-  if (::fstat(file.fd, &status) != 0) throw system_error("cannot read", file.path, errno);
+  for (int n = 0;; ++n) {
+    file.fd = ::open(file.path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (file.fd < 0) throw system_error("cannot open", file.path, errno);
+    if (::flock(file.fd, LOCK_EX | LOCK_NB) != 0) return false;
+    if (::fstat(file.fd, &status) != 0) throw system_error("cannot read", file.path, errno);
+    if (status.st_nlink != 0) break;
+    ::close(std::exchange(file.fd, -1));  // removed before it was locked
+    if (n == kTries) return false;
+  }
   file.n_bytes = static_cast<uint64_t>(status.st_size);
   if (!read_head(file)) empty(file, 0);
   return true;
@@ -178,6 +197,60 @@ void PrefixFile::empty(File& file, uint64_t turn) {
   const std::vector<std::byte> head = head_of(turn, contents_);
   if (!write_all(file.fd, 0, head)) throw system_error("cannot write", file.path, errno);
   file.n_bytes = head.size();
+}
+
+// Frees space in the folder until n_bytes more fit. Returns false if the space of this store's own
+// files is next.
+bool PrefixFile::make_room(uint64_t n_bytes) {
+  const std::vector<FolderFile> files = files_by_use(folder_);
+  uint64_t sum = 0;
+  for (const FolderFile& file : files) sum += file.n_bytes;
+  const auto fits = [&] { return sum <= max_bytes_ && n_bytes <= max_bytes_ - sum; };
+  for (const FolderFile& file : files) {
+    if (fits()) return true;
+    if (file.n_bytes == 0 || file.path == files_[newer_].path || !file.path.ends_with(kSuffix))
+      continue;
+    if (file.path == files_[1 - newer_].path) return false;
+    if (remove_or_empty(file.path)) sum -= file.n_bytes;
+  }
+  return fits();
+}
+
+uint64_t PrefixFile::max_record_bytes() const noexcept {
+  uint64_t sum = record_head_bytes(block_bytes_.size());
+  for (const size_t n : block_bytes_) sum += n;
+  return sum;
+}
+
+PrefixFile::Room PrefixFile::reserve(uint64_t n_bytes) {
+  const File& newer = files_[newer_];
+  if (newer.n_bytes > max_bytes() || n_bytes > max_bytes() - newer.n_bytes) return Room::kTurn;
+  const FolderLock locked(folder_);
+  if (!locked) return Room::kNone;
+  if (!make_room(n_bytes + kMaxRecordHead)) return Room::kTurn;  // heads of new files fit, too
+  const bool is_reserved = ::ftruncate(newer.fd, static_cast<off_t>(newer.n_bytes + n_bytes)) == 0;
+  return is_reserved ? Room::kReserved : Room::kNone;
+}
+
+// Another process may empty a file while this one appends to it. Then the file has a hole, whose
+// blocks have wrong checksums.
+std::vector<uint8_t> PrefixFile::find_emptied() {
+  std::vector<uint8_t> emptied;
+  for (uint8_t i = 0; i < 2; ++i) {
+    File& file = files_[i];
+    struct stat status{};
+    if (::fstat(file.fd, &status) != 0 || static_cast<uint64_t>(status.st_size) >= file.n_bytes)
+      continue;
+    emptied.push_back(i);
+    file.n_bytes = 0;
+    if (i != newer_) continue;
+    try {
+      empty(file, file.turn);
+    } catch (const Error&) {
+      file.n_bytes = 0;  // without a head, the next process ignores the file
+    }
+  }
+  return emptied;
 }
 
 bool PrefixFile::turn() {
@@ -259,8 +332,7 @@ bool PrefixFile::append(Record& record, std::span<const std::span<const std::byt
   }
   const uint64_t sum = sum_of(bytes);
   append_bytes(bytes, &sum, sizeof sum);
-  const std::string folder = std::filesystem::path(file.path).parent_path().string();
-  bool written = disk_has_room(folder, n_all);
+  bool written = disk_has_room(folder_, n_all);
   uint64_t at = file.n_bytes + bytes.size();
   for (const std::span<const std::byte> block : blocks) {
     written = written && write_all(file.fd, at, block);
@@ -278,7 +350,10 @@ bool PrefixFile::append(Record& record, std::span<const std::span<const std::byt
 }
 
 bool PrefixFile::read(const Place& place, std::span<std::byte> out) const {
-  return read_all(files_[place.file].fd, place.offset, out) && sum_of(out) == place.sum;
+  const int fd = files_[place.file].fd;
+  // Sets the times to now. make_room() looks at the time of modification.
+  (void)::futimens(fd, nullptr);
+  return read_all(fd, place.offset, out) && sum_of(out) == place.sum;
 }
 
 }  // namespace billow::kv

@@ -3,6 +3,10 @@
 // newer file. When the newer file is full, the older file is emptied and becomes the newer one.
 // Records and blocks have checksums; damaged ones are ignored. One thread at a time may use a
 // store, and one process at a time may have it open.
+//
+// The files of all models share a folder, which has a max size. If it is full, the least recently
+// used file makes room. If another process has that file open, the file is emptied: the other
+// process notices, and evaluates its texts again.
 #pragma once
 
 #include <array>
@@ -21,7 +25,7 @@ namespace billow::kv {
 
 struct PrefixFileOptions {
   std::string folder;      // empty: nothing is stored
-  uint64_t max_bytes = 0;  // of both files together; 0: nothing is stored
+  uint64_t max_bytes = 0;  // of the folder, with the files of other models; 0: nothing is stored
   std::string name;        // of the files, without their suffixes
   // Everything except tokens that the KV depends on. A file with other contents is emptied.
   std::string contents;
@@ -68,31 +72,44 @@ class PrefixFile {
   // Empties the older file, which becomes the newer one. The places and records of the emptied file
   // are no longer valid. Returns false if the system cannot write.
   [[nodiscard]] bool turn();
-  // Returns whether n_bytes of records fit into the newer file.
-  bool has_room(uint64_t n_bytes) const noexcept {
-    return files_[newer_].n_bytes <= max_bytes_ && n_bytes <= max_bytes_ - files_[newer_].n_bytes;
-  }
+  uint64_t max_bytes() const noexcept { return max_bytes_ / 2; }  // of one file
+  uint64_t max_record_bytes() const noexcept;  // of a record with a block of each group
+  enum class Room : uint8_t {
+    kReserved,
+    kTurn,  // call turn() first: the newer file is full, or the older file was used least recently
+    kNone,  // the folder cannot be used now
+  };
+  // Reserves room for n_bytes of records in the newer file. If the folder is full, removes the
+  // least recently used files of other models.
+  [[nodiscard]] Room reserve(uint64_t n_bytes);
+  // Returns the files that another process has emptied. Their places and records are no longer
+  // valid.
+  [[nodiscard]] std::vector<uint8_t> find_emptied();
   // Appends a record and the bytes of its blocks to the newer file, and sets the record's id and
   // places. `blocks` has one element for each group, empty if the record has no block of that
-  // group. Returns false if the system cannot write; the file is then unchanged.
+  // group. Returns false if the system cannot write; the file is then unchanged. REQUIRES: the room
+  // is reserved.
   [[nodiscard]] bool append(Record& record, std::span<const std::span<const std::byte>> blocks);
-  // Reads a block. Returns false if the block cannot be read or is damaged.
+  // Reads a block, and marks its file as used. Returns false if the block cannot be read or is
+  // damaged.
   [[nodiscard]] bool read(const Place& place, std::span<std::byte> out) const;
 
  private:
   struct File {
     std::string path;
     int fd = -1;
-    uint64_t n_bytes = 0;
-    uint64_t turn = 0;  // the file with the larger number is newer
+    uint64_t n_bytes = 0;  // without reserved room
+    uint64_t turn = 0;     // the file with the larger number is newer
   };
   PrefixFile(const PrefixFileOptions& options, const Layout& layout);
   bool open_file(size_t i);
   bool read_head(File& file) const;
   void empty(File& file, uint64_t turn);
+  bool make_room(uint64_t n_bytes);
   void scan_file(uint8_t number, const std::function<void(const Record&)>& each);
 
-  uint64_t max_bytes_;  // of one file
+  std::string folder_;
+  uint64_t max_bytes_;  // of the folder
   std::string contents_;
   std::vector<size_t> block_bytes_;  // [groups]
   std::array<File, 2> files_;

@@ -1,14 +1,20 @@
 #include "kv/prefix_file.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <chrono>
+#include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <list>
+#include <memory>
 #include <random>
+#include <thread>
 
 #include "base/error.h"
 #include "kv/cache.h"
@@ -27,9 +33,11 @@ class PrefixFileTest : public testing::Test {
 
   // The state of one process: KV memory, and an index of it that uses the files.
   struct Process {
-    explicit Process(const PrefixFileTest& test) {
+    explicit Process(const PrefixFileTest& test, const std::string& name = "m") {
       std::string why;
-      auto file = PrefixFile::open(test.options(), cache.layout(), &why);
+      PrefixFileOptions options = test.options();
+      options.name = name;
+      auto file = PrefixFile::open(options, cache.layout(), &why);
       EXPECT_NE(file, nullptr) << why;
       if (file != nullptr) index.attach(std::move(file));
     }
@@ -95,6 +103,20 @@ class PrefixFileTest : public testing::Test {
       at = end;
     }
     return n;
+  }
+
+  // File systems round times to some milliseconds.
+  static void wait_for_next_time() { std::this_thread::sleep_for(std::chrono::milliseconds(10)); }
+  uint64_t bytes_on_disk() const {
+    uint64_t sum = 0;
+    for (const auto& entry : fs::directory_iterator(folder_)) sum += entry.file_size();
+    return sum;
+  }
+  // Sets the limit of the folder to this many blocks of both groups.
+  void set_limit(size_t n_blocks) {
+    const Cache cache(kNeeds, 64);
+    constexpr size_t kHead = 512;  // of a record
+    max_bytes_ = n_blocks * (cache.pool(0).block_bytes() + cache.pool(1).block_bytes() + kHead);
   }
 
   const std::string folder_ =
@@ -244,6 +266,138 @@ TEST_F(PrefixFileTest, KeepsFilesBelowTheirLimitAndTheLatestTexts) {
   EXPECT_LT(process.index.n_entries(), 70u);
 }
 
+TEST_F(PrefixFileTest, ModelsTogetherKeepTheLimit) {
+  set_limit(60);
+  std::vector<std::vector<int32_t>> texts;
+  for (unsigned i = 0; i < 8; ++i) {
+    texts.push_back(text(640, i));
+    wait_for_next_time();
+    Process process(*this, "m" + std::to_string(i));
+    evaluate(process, texts.back());
+    process.write_all();
+    ASSERT_LE(bytes_on_disk(), max_bytes_);
+  }
+  EXPECT_GT(bytes_on_disk(), max_bytes_ / 2);
+  // The models that were used last are still on disk, the first ones are not.
+  const auto n_shared = [&](unsigned i) {
+    Process process(*this, "m" + std::to_string(i));
+    return evaluate(process, texts[i]);
+  };
+  EXPECT_EQ(n_shared(7), 576u);
+  EXPECT_EQ(n_shared(6), 576u);
+  EXPECT_EQ(n_shared(0), 0u);
+}
+
+TEST_F(PrefixFileTest, ReadingAFileCountsAsUse) {
+  set_limit(45);
+  std::vector<std::vector<int32_t>> texts;
+  const auto use = [&](unsigned i) {
+    wait_for_next_time();
+    Process process(*this, "m" + std::to_string(i));
+    const size_t n_shared = evaluate(process, texts[i]);
+    process.write_all();
+    return n_shared;
+  };
+  for (unsigned i = 0; i < 12; ++i) {
+    texts.push_back(text(640, i));
+    EXPECT_EQ(use(i), 0u);
+    EXPECT_EQ(use(0), 576u) << i;
+    ASSERT_LE(bytes_on_disk(), max_bytes_);
+  }
+  EXPECT_EQ(use(1), 0u);
+}
+
+// A model in use loses the file that was used least recently. It notices, and stays correct.
+TEST_F(PrefixFileTest, MakesRoomInFilesOfModelsInUse) {
+  set_limit(40);
+  const std::vector<int32_t> first = text(640, 1);
+  Process process(*this, "first");
+  evaluate(process, first);
+  process.write_all();
+  process.drop_all();
+  EXPECT_NE(process.index.bytes_to_load(first, 639), 0u);
+  {
+    Process other(*this, "other");
+    for (unsigned i = 0; i < 10; ++i) {
+      evaluate(other, text(640, 10 + i));
+      other.write_all();
+      ASSERT_LE(bytes_on_disk(), max_bytes_);
+    }
+  }
+  EXPECT_EQ(evaluate(process, first), 0u);
+  process.write_all();
+  ASSERT_LE(bytes_on_disk(), max_bytes_);
+  process.drop_all();
+  EXPECT_EQ(evaluate(process, first), 576u);
+}
+
+// Three models with random texts write, read and restart at the same time.
+TEST_F(PrefixFileTest, RandomTextsOfSeveralModels) {
+  set_limit(50);
+  constexpr size_t kModels = 3;
+  std::mt19937 random(11);
+  std::vector<std::vector<int32_t>> parts;
+  for (unsigned i = 0; i < 5; ++i) parts.push_back(text(64 * (1 + random() % 3), i));
+  std::array<std::unique_ptr<Process>, kModels> processes;
+  size_t n_shared = 0;
+  for (int step = 0; step < 1500; ++step) {
+    const size_t i = random() % kModels;
+    if (processes[i] == nullptr || random() % 30 == 0) {
+      processes[i].reset();
+      processes[i] = std::make_unique<Process>(*this, "m" + std::to_string(i));
+    }
+    Process& process = *processes[i];
+    if (random() % 8 == 0) process.drop_all();
+    if (random() % 3 == 0) {
+      process.write_all();
+    } else {
+      std::vector<int32_t> tokens;
+      for (size_t n = 0; n < 1 + random() % 3; ++n) tokens = joined(tokens, parts[random() % 5]);
+      n_shared += evaluate(process, tokens);
+    }
+    ASSERT_FALSE(HasFailure()) << "step " << step;
+    ASSERT_LE(bytes_on_disk(), max_bytes_) << "step " << step;
+  }
+  EXPECT_GT(n_shared, 20000u);
+}
+
+TEST_F(PrefixFileTest, OnDiskCountsWrittenTokens) {
+  const std::vector<int32_t> tokens = text(300, 1);
+  Process process(*this);
+  evaluate(process, tokens);
+  EXPECT_EQ(process.index.on_disk(tokens).n_tokens, 0u);
+  process.index.write_one();
+  EXPECT_EQ(process.index.on_disk(tokens).n_tokens, 64u);
+  process.write_all();
+  const TextKv all = process.index.on_disk(tokens);
+  EXPECT_EQ(all.n_tokens, 256u);
+  const size_t block = process.cache.pool(0).block_bytes();
+  EXPECT_EQ(all.n_bytes, 8 * block);
+  process.drop_all();
+  EXPECT_EQ(process.index.on_disk(tokens).n_tokens, 256u);
+  EXPECT_EQ(process.index.on_disk(text(300, 2)).n_tokens, 0u);
+}
+
+TEST_F(PrefixFileTest, ForgetsTheEndOfATextThatNoOtherTextHas) {
+  const std::vector<int32_t> system = text(128, 1);
+  const std::vector<int32_t> first = joined(system, text(200, 2));
+  const std::vector<int32_t> second = joined(system, text(200, 3));
+  Process process(*this);
+  evaluate(process, first);
+  evaluate(process, second);
+  process.write_all();
+  EXPECT_EQ(process.index.forget(first).n_tokens, 192u);
+  EXPECT_EQ(process.index.forget(first).n_tokens, 0u);
+  process.drop_all();
+  EXPECT_EQ(evaluate(process, first), 128u);
+  EXPECT_EQ(evaluate(process, second), 320u);
+  BlockTable in_use(process.cache);
+  EXPECT_EQ(process.index.match(second, second.size() - 1, in_use).n_tokens, 320u);
+  EXPECT_EQ(process.index.forget(second).n_tokens, 192u);
+  EXPECT_EQ(in_use.n_positions(), 320u);
+  EXPECT_EQ(evaluate(process, second), 128u);
+}
+
 TEST_F(PrefixFileTest, CopiesAGrowingConversationToTheNewerFile) {
   const Cache cache(kNeeds, 64);
   max_bytes_ = 80 * (cache.pool(0).block_bytes() + cache.pool(1).block_bytes());
@@ -274,6 +428,21 @@ TEST_F(PrefixFileTest, SkipsATextThatIsLongerThanAFile) {
   uint64_t n_bytes = 0;
   for (const auto& entry : fs::directory_iterator(folder_)) n_bytes += entry.file_size();
   EXPECT_LE(n_bytes, max_bytes_);
+}
+
+// The beginning of a long text is kept, and other texts are not evicted in vain.
+TEST_F(PrefixFileTest, ATextThatIsLongerThanAFileKeepsOthers) {
+  set_limit(60);
+  const std::vector<int32_t> first = text(256, 1);
+  Process process(*this);
+  evaluate(process, joined(first, {7}));
+  process.write_all();
+  const std::vector<int32_t> longer = text(4000, 2);
+  evaluate(process, longer);
+  process.write_all();
+  process.drop_all();
+  EXPECT_GT(process.index.on_disk(longer).n_tokens, 1000u);
+  EXPECT_EQ(evaluate(process, joined(first, {7})), 256u);
 }
 
 TEST_F(PrefixFileTest, ForgetFileEmptiesTheFiles) {
@@ -332,6 +501,39 @@ TEST_F(PrefixFileTest, DamageNeverGivesWrongBytes) {
   }
   EXPECT_GT(n_shared, 10000u);
   fs::remove_all(saved);
+}
+
+// A process dies at any moment while it writes and turns files: no byte is ever wrong.
+TEST_F(PrefixFileTest, KilledProcessesNeverLeaveWrongBytes) {
+  set_limit(60);
+  std::vector<std::vector<int32_t>> texts;
+  for (unsigned i = 0; i < 12; ++i) texts.push_back(joined(text(128, i / 3), text(200, 10 + i)));
+  std::mt19937 random(7);
+  size_t n_shared = 0;
+  for (int round = 0; round < 20; ++round) {
+    const unsigned seed = static_cast<unsigned>(random());
+    const pid_t child = ::fork();
+    if (child == 0) {
+      Process process(*this);
+      std::mt19937 choose(seed);
+      for (;;) {
+        evaluate(process, texts[choose() % texts.size()]);
+        process.write_all();
+        if (HasFailure()) ::_exit(1);
+      }
+    }
+    ::usleep(static_cast<useconds_t>(random() % 30000));
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, WNOHANG), 0) << "the child has found wrong bytes";
+    ::kill(child, SIGKILL);
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    Process process(*this);
+    for (const std::vector<int32_t>& one : texts) n_shared += evaluate(process, one);
+    process.write_all();
+    ASSERT_FALSE(HasFailure()) << round;
+    ASSERT_LE(bytes_on_disk(), max_bytes_) << round;
+  }
+  EXPECT_GT(n_shared, 10000u);
 }
 
 // Random texts with shared prefixes, restarts, evictions and writes. Shared blocks have the right

@@ -21,6 +21,12 @@
 
 namespace billow::kv {
 
+// The size of the KV of a part of a text, in whole blocks.
+struct TextKv {
+  size_t n_tokens = 0;
+  uint64_t n_bytes = 0;
+};
+
 class PrefixIndex {
  public:
   explicit PrefixIndex(Cache& cache) : cache_(cache) {}
@@ -68,6 +74,13 @@ class PrefixIndex {
   void load(std::span<const int32_t> tokens, size_t n_max, const TextMarks& marks = {});
   // Removes all places on disk from the index, and empties the files.
   void forget_file();
+
+  // Returns how much of a text's KV is on disk, from its beginning on.
+  TextKv on_disk(std::span<const int32_t> tokens, const TextMarks& marks = {});
+  // Removes the end of a text from the index, as far as no other text has it. Returns how much that
+  // was; the bytes are those in memory. Sequences keep the blocks that they use. Records on disk
+  // stay until their file is emptied, and an index of a later process knows them again.
+  TextKv forget(std::span<const int32_t> tokens, const TextMarks& marks = {});
 
   size_t cached_bytes() const noexcept;  // takes constant time
   size_t n_entries() const noexcept { return entries_.size(); }
@@ -126,6 +139,7 @@ class PrefixIndex {
   [[nodiscard]] bool write(Entry& entry);
   [[nodiscard]] bool write_record(Entry& entry);
   void forget_places(uint8_t file);
+  void forget_emptied();
   void stop_writing();
   // Calls each(entry, group) for the blocks that must be read before n_blocks of the chain can be
   // shared. Stops when `each` returns false.

@@ -86,18 +86,35 @@ std::vector<PrefixIndex::Entry*> PrefixIndex::without_record(Entry& entry) const
   return chain;
 }
 
+// Forgets what another process has removed from the disk. Blocks in memory are to be written again.
+void PrefixIndex::forget_emptied() {
+  const std::vector<uint8_t> emptied = file_->find_emptied();
+  if (emptied.empty()) return;
+  for (const uint8_t file : emptied) forget_places(file);
+  std::vector<Entry*> again;
+  for (auto& [key, entry] : entries_)
+    if (is_to_be_written(entry)) again.push_back(&entry);
+  std::ranges::sort(again, {}, [](const Entry* e) { return std::pair(e->depth, e->number); });
+  for (Entry* entry : again) wait_for_disk(*entry);
+}
+
 // Returns false if the disk fails. Skips a text that is longer than a file.
 bool PrefixIndex::write(Entry& entry) {
-  size_t bytes_of_record = PrefixFile::kMaxRecordHead;
-  for (const Group& group : cache_.layout().groups) bytes_of_record += group.block_bytes;
-  std::vector<Entry*> chain = without_record(entry);
-  if (!file_->has_room(chain.size() * bytes_of_record)) {
+  const uint64_t bytes_of_record = file_->max_record_bytes();
+  // A turn would empty a file in vain. The beginning of the text stays on disk.
+  if ((entry.depth + 1) * bytes_of_record > file_->max_bytes()) return true;
+  forget_emptied();
+  for (int turns = 0; turns < 2; ++turns) {
+    const std::vector<Entry*> chain = without_record(entry);
+    const PrefixFile::Room room = file_->reserve(chain.size() * bytes_of_record);
+    if (room == PrefixFile::Room::kNone) return true;
+    if (room == PrefixFile::Room::kReserved)
+      return std::ranges::all_of(chain, [this](Entry* e) { return write_record(*e); });
+    if (turns > 0) return true;
     if (!file_->turn()) return false;
     forget_places(file_->newer());
-    chain = without_record(entry);
-    if (!file_->has_room(chain.size() * bytes_of_record)) return true;
   }
-  return std::ranges::all_of(chain, [this](Entry* e) { return write_record(*e); });
+  return true;
 }
 
 bool PrefixIndex::write_record(Entry& entry) {
@@ -142,6 +159,33 @@ void PrefixIndex::forget_places(uint8_t file) {
     if (is_empty(*entry)) erase(*entry);  // children were erased first
 }
 
+TextKv PrefixIndex::on_disk(std::span<const int32_t> tokens, const TextMarks& marks) {
+  TextKv found;
+  for (const Entry* entry : find(tokens, tokens.size() / kBlockPositions, marks)) {
+    if (entry->stored == nullptr || entry->stored->records == std::array<uint64_t, 2>{}) break;
+    found.n_tokens += kBlockPositions;
+    for (size_t g = 0; g < entry->stored->blocks.size(); ++g)
+      if (entry->stored->blocks[g]) found.n_bytes += cache_.layout().groups[g].block_bytes;
+  }
+  return found;
+}
+
+TextKv PrefixIndex::forget(std::span<const int32_t> tokens, const TextMarks& marks) {
+  TextKv found;
+  const std::vector<Entry*> chain = find(tokens, tokens.size() / kBlockPositions, marks);
+  for (size_t i = chain.size(); i > 0 && chain[i - 1]->n_children == 0; --i) {
+    Entry& entry = *chain[i - 1];
+    for (size_t g = 0; g < entry.blocks.size(); ++g) {
+      if (entry.blocks[g] == kNoBlock) continue;
+      cache_.pool(g).give_back_kept(entry.blocks[g]);
+      found.n_bytes += cache_.pool(g).block_bytes();
+    }
+    found.n_tokens += kBlockPositions;
+    erase(entry);
+  }
+  return found;
+}
+
 void PrefixIndex::forget_file() {
   if (file_ == nullptr) return;
   for (Entry* entry : to_write_) entry->waiting.reset();
@@ -164,6 +208,7 @@ void PrefixIndex::for_blocks_to_load(std::span<Entry* const> chain, size_t n_blo
 size_t PrefixIndex::bytes_to_load(std::span<const int32_t> tokens, size_t n_max,
                                   const TextMarks& marks) {
   if (file_ == nullptr) return 0;
+  forget_emptied();
   const std::vector<Entry*> chain =
       find(tokens, std::min(tokens.size(), n_max) / kBlockPositions, marks);
   touch(chain);

@@ -17,6 +17,8 @@ namespace {
 
 // The server kills a runner 2 seconds after it asked the runner to exit.
 constexpr std::chrono::milliseconds kSaveTime{1000};
+// Max time of saving between two passes, for clients that wait for it.
+constexpr std::chrono::milliseconds kSaveSlice{20};
 
 std::string text_of(const std::exception_ptr& error) {
   try {
@@ -248,6 +250,20 @@ std::vector<std::vector<int32_t>> EngineLoop::latest_prefixes(size_t n_max,
   return texts.get();
 }
 
+kv::TextKv EngineLoop::do_with_text(TextAction action, std::vector<int32_t> tokens,
+                                    engine::AdapterFiles adapters) {
+  std::future<kv::TextKv> kv;
+  {
+    const std::scoped_lock lock(shared_->mutex);
+    if (shared_->stopping || shared_->broken) return {};
+    kv = shared_->text_questions
+             .emplace_back(TextQuestion{action, std::move(tokens), std::move(adapters), {}})
+             .kv.get_future();
+    shared_->notify();
+  }
+  return kv.get();
+}
+
 void EngineLoop::set_memory_budget(const MemoryBudget& budget) {
   const std::scoped_lock lock(shared_->mutex);
   shared_->budget = budget;
@@ -284,6 +300,9 @@ void EngineLoop::run() {
   shared_->new_embeds.clear();
   for (PrefixQuestion& question : shared_->prefix_questions) question.texts.set_value({});
   shared_->prefix_questions.clear();
+  std::ranges::move(shared_->text_questions, std::back_inserter(text_questions_));
+  for (TextQuestion& question : text_questions_) question.kv.set_value({});
+  text_questions_.clear();
   for (const std::shared_ptr<EmbedJob>& job : jobs_) {
     job->cancelled = true;
     end(*job);
@@ -308,7 +327,8 @@ bool EngineLoop::wait_for_work() {
   any_able = any_able || (engine_->embeds() && !engine_->embeds_waiting());
   // A step can help sequences that wait for memory: they get memory or end. This does not apply
   // while a sequence is held, or while the server decides about memory.
-  const bool can_step = any_able || (!engine_->idle() && !any_held && !engine_->asking());
+  const bool can_step =
+      any_able || !text_questions_.empty() || (!engine_->idle() && !any_held && !engine_->asking());
   const auto has_work = [&] { return can_step || shared_->news || shared_->stopping; };
   std::unique_lock lock(shared_->mutex);
   while (!has_work() && engine_->has_to_save()) {
@@ -327,6 +347,24 @@ void EngineLoop::save_sessions() {
   while (engine_->has_to_save() && Clock::now() < end) engine_->save_one();
 }
 
+// Saves a little if a client waits for it, so that running requests continue soon.
+void EngineLoop::answer_text_questions() {
+  if (text_questions_.empty()) return;
+  const Clock::time_point end = Clock::now() + kSaveSlice;
+  while (engine_->has_to_save() && Clock::now() < end) engine_->save_one();
+  std::vector<TextQuestion> left;
+  for (TextQuestion& question : text_questions_) {
+    if (question.action == TextAction::kForget) {
+      question.kv.set_value(engine_->forget_text(question.tokens, question.adapters));
+    } else if (engine_->has_to_save()) {
+      left.push_back(std::move(question));
+    } else {
+      question.kv.set_value(engine_->text_on_disk(question.tokens));
+    }
+  }
+  text_questions_ = std::move(left);
+}
+
 // Processes everything that clients requested since the last pass.
 void EngineLoop::take_news() {
   std::vector<const engine::Sequence*> cancelled;
@@ -336,6 +374,8 @@ void EngineLoop::take_news() {
     const std::scoped_lock lock(shared_->mutex);
     shared_->news = false;
     questions.swap(shared_->prefix_questions);
+    std::ranges::move(shared_->text_questions, std::back_inserter(text_questions_));
+    shared_->text_questions.clear();
     budget = std::exchange(shared_->budget, std::nullopt);
     for (const std::unique_ptr<Run>& run : runs_) {
       const engine::Sequence& sequence = run->generation.sequence();
@@ -355,6 +395,7 @@ void EngineLoop::take_news() {
   }
   for (PrefixQuestion& question : questions)
     question.texts.set_value(engine_->latest_prefixes(question.n_max, question.adapters));
+  answer_text_questions();
   for (const engine::Sequence* sequence : cancelled)
     engine_->finish(*sequence, FinishReason::kStop);
   end_finished();
@@ -532,6 +573,8 @@ void EngineLoop::fail_all(const std::exception_ptr& error) {
     end(*job);
   }
   jobs_.clear();
+  for (TextQuestion& question : text_questions_) question.kv.set_value({});
+  text_questions_.clear();
 }
 
 }  // namespace billow::runner

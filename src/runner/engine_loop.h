@@ -25,6 +25,7 @@
 #include "engine/generation.h"
 #include "runner/memory_budget.h"
 #include "runner/meter.h"
+#include "runner/served_model.h"
 
 namespace billow::runner {
 
@@ -91,6 +92,7 @@ struct Vectors {
   std::chrono::nanoseconds time{};  // since the engine started the texts
 };
 
+struct TextQuestion;
 struct SharedState;  // shared by the loop and its streams
 
 // The result of a running request. The loop's thread writes, one client thread reads, and any
@@ -197,6 +199,11 @@ class EngineLoop {
   // empty list if the loop has ended.
   std::vector<std::vector<int32_t>> latest_prefixes(size_t n_max,
                                                     engine::AdapterFiles adapters = {});
+  // kSave: writes KV to disk until none is left to write, and returns Engine::text_on_disk().
+  // Running requests continue meanwhile. kForget: calls Engine::forget_text(). Both wait for the
+  // result. Returns an empty result if the loop has ended.
+  kv::TextKv do_with_text(TextAction action, std::vector<int32_t> tokens,
+                          engine::AdapterFiles adapters = {});
   // Returns the type of keys and values, on which prefix digests depend.
   kv::KvType kv_type() const noexcept { return engine_->kv_type(); }
   std::string_view isa() const noexcept { return engine_->kernels().name; }
@@ -213,6 +220,7 @@ class EngineLoop {
   void run();
   bool wait_for_work();
   void save_sessions();
+  void answer_text_questions();
   void take_news();
   void take_requests();
   void start(const std::shared_ptr<RequestStream>& stream);
@@ -238,6 +246,7 @@ class EngineLoop {
   // Used by the loop's thread only.
   std::vector<std::unique_ptr<Run>> runs_;
   std::vector<std::shared_ptr<EmbedJob>> jobs_;
+  std::vector<TextQuestion> text_questions_;
   uint64_t budget_version_ = 0;
   std::thread thread_;
 };

@@ -3,16 +3,21 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/json_fwd.h"
+#include "engine/adapters.h"
 #include "http/exchange.h"
+#include "kv/prefix_index.h"
 #include "runner/memory_budget.h"
 #include "tokenizer/tokenizer.h"
 
 namespace billow::runner {
+
+enum class TextAction : uint8_t { kSave, kForget };
 
 class ServedModel {
  public:
@@ -30,6 +35,12 @@ class ServedModel {
   // their KV.
   virtual std::vector<std::vector<int32_t>> latest_prefixes(size_t /*n_max*/) { return {}; }
   virtual std::string_view kv_format() const noexcept { return ""; }
+  // See EngineLoop::do_with_text(). Returns nullopt if the model does not cache KV by texts.
+  virtual std::optional<kv::TextKv> do_with_text(TextAction /*action*/,
+                                                 std::vector<int32_t> /*tokens*/,
+                                                 engine::AdapterFiles /*adapters*/) {
+    return std::nullopt;
+  }
   // Sets the budget from the next pass on. Then add_state() shows its version.
   virtual void set_memory_budget(const MemoryBudget& budget) = 0;
 };

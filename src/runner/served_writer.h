@@ -3,7 +3,10 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "engine/engine.h"
 #include "runner/engine_loop.h"
@@ -28,6 +31,10 @@ class ServedWriter : public ServedModel {
   std::string_view kv_format() const noexcept override {
     if (loop_.kv_type() == kv::KvType::kF32) return "f32";
     return loop_.kv_type() == kv::KvType::kQ8_0 ? "q8_0" : "int16";
+  }
+  std::optional<kv::TextKv> do_with_text(TextAction action, std::vector<int32_t> tokens,
+                                         engine::AdapterFiles adapters) override {
+    return loop_.do_with_text(action, std::move(tokens), std::move(adapters));
   }
   void set_memory_budget(const MemoryBudget& budget) override { loop_.set_memory_budget(budget); }
 

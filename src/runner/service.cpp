@@ -45,6 +45,13 @@ bool is_token(const Json& json) {
   return json.is_number_unsigned() && json.get<uint64_t>() <= kMax;
 }
 
+bool are_tokens(const Json& json) { return json.is_array() && std::ranges::all_of(json, is_token); }
+
+bool are_paths(const Json& json) {
+  return json.is_array() &&
+         std::ranges::all_of(json, [](const Json& path) { return path.is_string(); });
+}
+
 const char* what(const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);
@@ -154,6 +161,7 @@ std::vector<http::Route> Service::routes() {
   add(Method::kPost, "/tokenize", &Service::tokenize);
   add(Method::kPost, "/detokenize", &Service::detokenize);
   add(Method::kPost, "/prefixes", &Service::list_prefixes);
+  add(Method::kPost, "/text", &Service::do_with_text);
   add(Method::kPost, "/budget", &Service::set_budget);
   return routes;
 }
@@ -215,9 +223,6 @@ void Service::detokenize(Exchange& exchange) {
   const ServedModel* model = ready(exchange);
   if (model == nullptr) return;
   const Json json = parse_object(exchange.request().body);
-  const auto are_tokens = [](const Json& value) {
-    return value.is_array() && std::ranges::all_of(value, is_token);
-  };
   const auto tokens =
       field(json, "tokens", "an array of token ids", are_tokens).get<std::vector<int32_t>>();
   exchange.respond(
@@ -241,6 +246,25 @@ void Service::list_prefixes(Exchange& exchange) {
     prefixes.push_back({{"tokens", tokens.size()}, {"digests", std::move(digests)}});
   }
   exchange.respond(json_response(200, {{"prefixes", std::move(prefixes)}}));
+}
+
+void Service::do_with_text(Exchange& exchange) {
+  ServedModel* model = ready(exchange);
+  if (model == nullptr) return;
+  const Json json = parse_object(exchange.request().body);
+  const auto is_action = [](const Json& value) { return value == "save" || value == "forget"; };
+  const bool saves = field(json, "action", "\"save\" or \"forget\"", is_action) == "save";
+  auto tokens =
+      field(json, "tokens", "an array of token ids", are_tokens).get<std::vector<int32_t>>();
+  engine::AdapterFiles adapters;
+  if (json.contains("adapters"))
+    for (const Json& path : field(json, "adapters", "an array of paths", are_paths))
+      adapters.push_back({.path = path.get<std::string>()});
+  const std::optional<kv::TextKv> kv = model->do_with_text(
+      saves ? TextAction::kSave : TextAction::kForget, std::move(tokens), std::move(adapters));
+  exchange.respond(
+      kv ? json_response(200, {{"tokens", kv->n_tokens}, {"bytes", kv->n_bytes}})
+         : runner::error_response(501, "this model does not cache keys and values by texts"));
 }
 
 void Service::set_budget(Exchange& exchange) {

@@ -71,6 +71,11 @@ LoadModel own_model(std::string path, engine::EngineOptions engine, LoopOptions 
 //   POST /prefixes    {"root","max"} -> {"prefixes":[{"tokens","digests":["..."]}]}: at most "max"
 //                     cached prefixes, the last used ones. Each block has a digest of 16 digits
 //                     (kv/prefix_digest.h). Its root is "root", a blank and the KV's format.
+//   POST /text        {"action":"save"|"forget","tokens":[...],"adapters"?:["/path"]} ->
+//                     {"tokens","bytes"}. "save" writes cached KV to disk and returns how much of
+//                     the text is there. "forget" removes the text from the prefix cache, as far as
+//                     no other text has it, and returns how much that was. 501 if the model does
+//                     not cache KV by texts.
 //   POST /budget      {"bytes":N,"version"?,"ceiling"?} -> {}: sets another memory budget. /health
 //                     shows its version after it takes effect. The runner must not ask for a
 //                     budget above the ceiling.
@@ -99,6 +104,7 @@ class Service {
   void tokenize(http::Exchange& exchange);
   void detokenize(http::Exchange& exchange);
   void list_prefixes(http::Exchange& exchange);
+  void do_with_text(http::Exchange& exchange);
   void set_budget(http::Exchange& exchange);
 
   mutable std::mutex mutex_;

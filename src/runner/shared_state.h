@@ -40,6 +40,13 @@ struct PrefixQuestion {
   std::promise<std::vector<std::vector<int32_t>>> texts;
 };
 
+struct TextQuestion {
+  TextAction action = TextAction::kSave;
+  std::vector<int32_t> tokens;
+  engine::AdapterFiles adapters;
+  std::promise<kv::TextKv> kv;
+};
+
 // The mutex guards all members.
 struct SharedState {
   std::mutex mutex;
@@ -51,6 +58,7 @@ struct SharedState {
   std::exception_ptr broken;
   std::optional<MemoryBudget> budget;  // set before the next pass
   std::vector<PrefixQuestion> prefix_questions;
+  std::vector<TextQuestion> text_questions;
   // Streams and embedding jobs that the engine has started and that have not ended.
   size_t n_running = 0;
   uint64_t budget_version = 0;

@@ -154,6 +154,10 @@ class FakeRunners {
     std::vector<Prefix> prefixes(std::string_view root, size_t n_max) override {
       return n_max == 0 ? std::vector<Prefix>{} : std::vector<Prefix>{{64, {std::string(root)}}};
     }
+    // All of the text is on disk or forgotten, 10 bytes for each token.
+    TextKv do_with_text(TextAction, const CachedText& text) override {
+      return {text.tokens.size(), 10 * text.tokens.size()};
+    }
     RunnerHealth health() override { return owner_.health(life_); }
     void set_budget(const scheduler::Budget& budget) override {
       const std::scoped_lock lock(owner_.mutex_);

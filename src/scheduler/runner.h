@@ -154,6 +154,17 @@ struct Prefix {
   bool operator==(const Prefix&) const = default;
 };
 
+// A text in a runner's prefix cache, and the adapters that it was evaluated with.
+struct CachedText {
+  std::vector<int32_t> tokens;
+  std::vector<std::string> adapters{};
+};
+enum class TextAction : uint8_t { kSave, kForget };
+struct TextKv {
+  size_t n_tokens = 0;
+  uint64_t n_bytes = 0;
+};
+
 enum class RunnerStatus : uint8_t { kLoading, kReady, kFailed };
 
 struct RunnerHealth {
@@ -214,6 +225,10 @@ class Runner {
 
   // Returns at most n_max cached prefixes, the last used ones. The root identifies the weights.
   virtual std::vector<Prefix> prefixes(std::string_view root, size_t n_max) = 0;
+
+  // kSave writes KV to disk and returns how much of the text is there. kForget removes the text
+  // from the prefix cache, as far as no other text has it, and returns how much that was.
+  virtual TextKv do_with_text(TextAction action, const CachedText& text) = 0;
 
   virtual RunnerHealth health() = 0;
   virtual void set_budget(const Budget& budget) = 0;

@@ -140,6 +140,13 @@ std::vector<Prefix> RunnerClient::prefixes(std::string_view root, size_t n_max) 
   return parse_prefixes(post("/prefixes", json_text({{"root", root}, {"max", n_max}})).body);
 }
 
+TextKv RunnerClient::do_with_text(TextAction action, const CachedText& text) {
+  const Json body = {{"action", action == TextAction::kSave ? "save" : "forget"},
+                     {"tokens", text.tokens},
+                     {"adapters", text.adapters}};
+  return parse_text_kv(post("/text", json_text(body)).body);
+}
+
 http::Response RunnerClient::ask(const http::Call& call) {
   const std::scoped_lock lock(asking_);
   try {

@@ -26,6 +26,7 @@ class RunnerClient {
   CompletionEnd complete(const Completion& request, const OnPiece& on_piece, std::stop_token stop);
   EmbedOutputs embed(const EmbedJob& job, std::stop_token stop);
   std::vector<Prefix> prefixes(std::string_view root, size_t n_max);
+  TextKv do_with_text(TextAction action, const CachedText& text);
   RunnerHealth health();
   void set_budget(const Budget& budget);
 

@@ -60,6 +60,9 @@ class RunnerProcess final : public Runner {
   std::vector<Prefix> prefixes(std::string_view root, size_t n_max) override {
     return client_.prefixes(root, n_max);
   }
+  TextKv do_with_text(TextAction action, const CachedText& text) override {
+    return client_.do_with_text(action, text);
+  }
 
   RunnerHealth health() override {
     try {

@@ -427,6 +427,11 @@ std::vector<Prefix> parse_prefixes(std::string_view body) {
   return prefixes;
 }
 
+TextKv parse_text_kv(std::string_view body) {
+  const Json json = parse_object(body);
+  return {.n_tokens = count_field(json, "tokens"), .n_bytes = count_field(json, "bytes")};
+}
+
 std::string error_text(std::string_view body) {
   constexpr size_t kMaxBytes = 1000;
   const Json json = Json::parse(body, nullptr, false);

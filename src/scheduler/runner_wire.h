@@ -32,6 +32,7 @@ EmbedOutputs parse_vectors(std::string_view body, size_t n_vectors);
 
 RunnerHealth parse_health(std::string_view body);
 std::vector<Prefix> parse_prefixes(std::string_view body);
+TextKv parse_text_kv(std::string_view body);
 // Returns the text of {"error":"..."}. For any other body, returns its beginning.
 std::string error_text(std::string_view body);
 

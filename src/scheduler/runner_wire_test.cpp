@@ -233,6 +233,14 @@ TEST(RunnerWire, ParsesVectorsOfSeveralSizesAndErrors) {
         << wrong;
 }
 
+TEST(RunnerWire, ParsesTheKvOfAText) {
+  const TextKv kv = parse_text_kv(R"({"tokens":128,"bytes":5000000000})");
+  EXPECT_EQ(kv.n_tokens, 128u);
+  EXPECT_EQ(kv.n_bytes, 5000000000u);
+  for (const char* wrong : {"x", "[]", R"({"tokens":-1})", R"({"bytes":"1"})"})
+    EXPECT_EQ(status_of_failure([&] { parse_text_kv(wrong); }), 500) << wrong;
+}
+
 TEST(RunnerWire, ParsesPrefixes) {
   EXPECT_EQ(parse_prefixes(R"({"prefixes":[{"tokens":128,"digests":["a","b"]}]})"),
             (std::vector<Prefix>{{128, {"a", "b"}}}));

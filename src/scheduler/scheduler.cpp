@@ -108,6 +108,22 @@ std::vector<Prefix> Scheduler::prefixes(const std::string& key, std::string_view
   }
 }
 
+std::optional<TextKv> Scheduler::do_with_text(const std::string& key, TextAction action,
+                                              const CachedText& text) const {
+  const std::shared_ptr<RunnerWatch> watch = strand_->watch_of(key);
+  const std::shared_ptr<Runner> runner = watch ? watch->runner() : nullptr;
+  if (!runner) return std::nullopt;
+  try {
+    return runner->do_with_text(action, text);
+  } catch (const http::StatusError& error) {
+    if (error.status() != 503) throw;  // 503: the runner still loads
+    return std::nullopt;
+  } catch (const std::runtime_error& error) {
+    log::debug(key + ": " + error.what());
+    return std::nullopt;
+  }
+}
+
 void Scheduler::stop(const std::string& key) { strand_->stop(key); }
 
 bool Scheduler::drain(std::chrono::milliseconds timeout) { return strand_->drain(timeout); }

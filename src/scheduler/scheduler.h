@@ -85,6 +85,10 @@ class Scheduler {
   // Returns Runner::prefixes of a loaded model. Empty if the model is not loaded or its runner does
   // not respond.
   std::vector<Prefix> prefixes(const std::string& key, std::string_view root, size_t n_max) const;
+  // Calls Runner::do_with_text of a loaded model. Nullopt if the model is not loaded or its runner
+  // does not respond. Throws http::StatusError if the runner rejects the call.
+  std::optional<TextKv> do_with_text(const std::string& key, TextAction action,
+                                     const CachedText& text) const;
   // Ends the runner after all earlier requests have finished.
   void stop(const std::string& key);
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "api/local_generator.h"
+#include "api/slot_files.h"
 #include "prompt/capabilities.h"
 #include "registry/client.h"
 #include "scheduler/messages.h"
@@ -40,6 +41,7 @@ struct Options {
   scheduler::DescribeModel describe{};
   prompt::GoTemplateUse go_templates = prompt::GoTemplateUse::kAuto;
   api::GenerationPolicy generation{};
+  api::SlotFilesOptions slot_files{};  // of saved slots
   std::vector<std::string>
       preload{};  // models to load before the server is ready; they stay loaded
 

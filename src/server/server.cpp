@@ -95,7 +95,9 @@ class Server::Parts {
         scheduler_(options_.models_loaded,
                    [this](const scheduler::Launch& launch) { return start_runner(launch); }),
         catalog_(store_, options_.describe, {.go_templates = options_.go_templates}),
-        generator_(catalog_, scheduler_, metrics_, latest_contexts_, options_.generation),
+        slots_(options_.models_loaded.n_parallel),
+        slot_files_(options_.slot_files),
+        generator_(catalog_, scheduler_, metrics_, latest_contexts_, slots_, options_.generation),
         embedder_(catalog_, scheduler_, metrics_, latest_contexts_,
                   {.num_ctx = options_.generation.num_ctx,
                    .max_context = options_.generation.max_context}),
@@ -265,13 +267,20 @@ class Server::Parts {
     append(routes, api::openai::routes(generator_, embedder_, store_));
     append(routes, api::anthropic::routes(generator_));
     append(routes, api::tei::routes(embedder_, catalog_, generator_, store_));
-    append(routes, api::llama::routes({.generator = generator_,
-                                       .catalog = catalog_,
-                                       .store = store_,
-                                       .state = [this] { return scheduler_.state(); },
-                                       .version = options_.own_version,
-                                       .n_parallel = options_.models_loaded.n_parallel,
-                                       .max_context = options_.generation.max_context}));
+    append(routes,
+           api::llama::routes({.generator = generator_,
+                               .catalog = catalog_,
+                               .store = store_,
+                               .state = [this] { return scheduler_.state(); },
+                               .slots = slots_,
+                               .slot_files = slot_files_,
+                               .do_with_text =
+                                   [this](const std::string& key, scheduler::TextAction action,
+                                          const scheduler::CachedText& text) {
+                                     return scheduler_.do_with_text(key, action, text);
+                                   },
+                               .version = options_.own_version,
+                               .max_context = options_.generation.max_context}));
     append(routes, api::llama::aliases(routes));
     if (options_.web_page) append(routes, web_routes());
     return routes;
@@ -363,6 +372,8 @@ class Server::Parts {
   mutable api::Lookups lookups_;
   api::Catalog catalog_;
   api::LatestContexts latest_contexts_;
+  api::Slots slots_;
+  api::SlotFiles slot_files_;
   api::LocalGenerator generator_;
   api::LocalEmbedder embedder_;
   CallContext context_;

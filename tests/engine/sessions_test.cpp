@@ -146,6 +146,25 @@ TEST_F(SessionsTest, EvictedTextsAreReadFromDisk) {
   }
 }
 
+TEST_F(SessionsTest, ATextIsOnDiskUntilItIsForgotten) {
+  write_model({.type = quant::Type::kQ4_K});
+  const std::vector<int32_t> prompt = random_tokens(300, 300, 1);
+  Engine engine(model_, options());
+  const Turn first = turn(engine, prompt);
+  EXPECT_EQ(engine.text_on_disk(first.tokens).n_tokens, 0u);
+  save(engine);
+  const kv::TextKv on_disk = engine.text_on_disk(first.tokens);
+  EXPECT_EQ(on_disk.n_tokens, 320u);
+  EXPECT_EQ(on_disk.n_bytes, 5 * engine.memory().kv_block);
+  EXPECT_EQ(engine.forget_text(random_tokens(300, 300, 2)).n_tokens, 0u);
+  EXPECT_EQ(engine.forget_text(first.tokens).n_tokens, 320u);
+  EXPECT_EQ(engine.memory().kv_cached, 0u);
+  EXPECT_EQ(engine.text_on_disk(first.tokens).n_tokens, 0u);
+  const Turn again = turn(engine, prompt);
+  EXPECT_EQ(again.n_shared, 0u);
+  EXPECT_EQ(again.tokens, first.tokens);
+}
+
 TEST_F(SessionsTest, UnwritableFolderIsNoError) {
   write_model({.type = quant::Type::kQ4_K});
   std::ofstream(folder_ + "/sessions") << "a file";

@@ -2,10 +2,13 @@
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cctype>
+#include <filesystem>
+#include <memory>
 #include <random>
 #include <thread>
 
@@ -174,6 +177,34 @@ TEST(EngineLoop, ReportsCachedPrefixes) {
   EXPECT_GE(known[0].size(), 128u);
   EXPECT_TRUE(std::equal(known[0].begin(), known[0].begin() + 128, prompt.begin()));
   EXPECT_TRUE(tiny.loop.latest_prefixes(0).empty());
+}
+
+TEST(EngineLoop, SavesAndForgetsATextWhileAnotherRequestRuns) {
+  const std::string folder =
+      (std::filesystem::path(testing::TempDir()) / ("loop" + std::to_string(::getpid()))).string();
+  std::filesystem::create_directories(folder);
+  reference::write_tiny_model({.architecture = "llama", .n_context = 1024}, folder + "/m.gguf");
+  {
+    EngineLoop loop(std::make_unique<engine::Engine>(
+        folder + "/m.gguf",
+        engine::EngineOptions{.max_cached = uint64_t{1} << 30,
+                              .sessions = {folder + "/sessions", uint64_t{1} << 30}}));
+    const auto running = loop.submit(request(1, -1));
+    ASSERT_TRUE(running->next().has_value());
+    AnswerRequest asked = request(5, 10);
+    asked.prompt = random_tokens(200, 300, 1);
+    const std::vector<int32_t> prompt = asked.prompt;
+    read(*loop.submit(std::move(asked)));
+    EXPECT_EQ(loop.do_with_text(TextAction::kSave, prompt).n_tokens, 192u);
+    EXPECT_FALSE(running->is_over());
+    EXPECT_EQ(loop.do_with_text(TextAction::kForget, prompt).n_tokens, 192u);
+    EXPECT_EQ(loop.do_with_text(TextAction::kForget, prompt).n_tokens, 0u);
+    EXPECT_EQ(loop.do_with_text(TextAction::kSave, prompt).n_tokens, 0u);
+    running->cancel();
+    read(*running);
+    EXPECT_EQ(loop.do_with_text(TextAction::kSave, random_tokens(200, 300, 9)).n_tokens, 0u);
+  }
+  std::filesystem::remove_all(folder);
 }
 
 TEST(EngineLoop, VectorsAreEqualAloneAndWithAnswers) {

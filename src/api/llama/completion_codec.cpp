@@ -36,6 +36,7 @@ CompletionRequest decode_common(const Fields& fields, const FieldTable& table) {
   generation.grammar = grammar_of(fields);
   generation.ignore_eos = fields.flag("ignore_eos").value_or(false);
   generation.keep_alive = keep_alive_of(fields.value("keep_alive"));
+  generation.slot = openai::slot_of(fields);
   generation.top_logprobs = openai::top_logprobs(fields, "n_probs");
   generation.logprobs = generation.top_logprobs > 0;
   request.stream = fields.flag("stream").value_or(false);
@@ -154,7 +155,7 @@ class CompletionAnswer : public CallAnswer {
       choice.logprobs.insert(choice.logprobs.end(), delta.logprobs.begin(), delta.logprobs.end());
       return !call_.stop().stop_requested();
     }
-    Json chunk = head(delta.choice, written, false);
+    Json chunk = head(delta.choice, written, false, delta.slot);
     if (!delta.logprobs.empty()) chunk["completion_probabilities"] = logprobs_json(delta.logprobs);
     return stream_.write(comments(delta.notices) + http::sse_event(to_text(chunk)));
   }
@@ -186,16 +187,16 @@ class CompletionAnswer : public CallAnswer {
     Json answer{};
   };
 
-  static Json head(size_t index, const std::string& text, bool stop) {
+  static Json head(size_t index, const std::string& text, bool stop, int64_t slot) {
     return {{"index", index},
             {"content", text},
             {"tokens", Json::array()},
             {"stop", stop},
-            {"id_slot", -1}};
+            {"id_slot", slot}};
   }
 
   Json whole(const Ending& ending, const Choice& choice) const {
-    Json made = head(ending.choice, choice.text, true);
+    Json made = head(ending.choice, choice.text, true, ending.slot);
     made["model"] = request_.generation.model;
     made["tokens_predicted"] = ending.n_generated;
     made["tokens_evaluated"] = ending.n_prompt;

@@ -27,7 +27,7 @@ constexpr std::array<std::string_view, 8> kPaths = {"/completion",     "/complet
 }  // namespace
 
 bool is_route(std::string_view path) noexcept {
-  return std::ranges::find(kPaths, path) != kPaths.end();
+  return std::ranges::find(kPaths, path) != kPaths.end() || path.starts_with("/slots/");
 }
 
 std::string error_json(int status, std::string_view text) {

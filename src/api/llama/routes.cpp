@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <memory>
 #include <string_view>
 #include <utility>
@@ -9,6 +10,7 @@
 #include "api/choices.h"
 #include "api/fields.h"
 #include "api/llama/completion_codec.h"
+#include "api/llama/slots.h"
 #include "api/model_name.h"
 #include "api/openai/chat_codec.h"
 #include "api/rendered_prompt.h"
@@ -31,7 +33,6 @@ class Handlers {
   void complete(Call& call, CompletionRequest request);
   void apply_template(Call& call);
   void show_properties(Call& call);
-  void list_slots(Call& call);
   void show_tokenizer(Call& call);
   void show_version(Call& call) { respond(call, {{"version", sources_.version}}); }
 
@@ -129,7 +130,7 @@ void Handlers::show_properties(Call& call) {
   Json props;
   props["default_generation_settings"] = {{"n_ctx", context_of(*model)},
                                           {"params", std::move(settings)}};
-  props["total_slots"] = sources_.n_parallel;
+  props["total_slots"] = sources_.slots.size();
   props["model_alias"] = model->name;
   props["model_path"] = model->stored.weights;
   const bool sees = model->weights->pictures.has_value();
@@ -140,22 +141,6 @@ void Handlers::show_properties(Call& call) {
   props["eos_token"] = text_of(tokenizer, tokenizer.eos());
   props["build_info"] = "billow " + sources_.version;
   respond(call, props);
-}
-
-// Lists one slot for each running request and one free slot for each loaded model. This server has
-// no fixed number of slots.
-void Handlers::list_slots(Call& call) {
-  Json slots = Json::array();
-  for (const scheduler::LoadedModel& loaded : sources_.state().models) {
-    const scheduler::RunnerHealth& health = loaded.health;
-    for (size_t i = 0; i <= health.n_running; ++i) {
-      slots.push_back({{"id", slots.size()},
-                       {"model", loaded.model.name},
-                       {"n_ctx", health.max_context},
-                       {"is_processing", i < health.n_running}});
-    }
-  }
-  respond(call, slots);
 }
 
 void Handlers::show_tokenizer(Call& call) {
@@ -205,9 +190,9 @@ std::vector<Route> routes(const Sources& sources) {
       true);
   add(kPost, "/apply-template", [handlers](Call& call) { handlers->apply_template(call); });
   add(kGet, "/props", [handlers](Call& call) { handlers->show_properties(call); });
-  add(kGet, "/slots", [handlers](Call& call) { handlers->list_slots(call); });
   add(kGet, "/tokenizer_info", [handlers](Call& call) { handlers->show_tokenizer(call); });
   add(kGet, "/version", [handlers](Call& call) { handlers->show_version(call); });
+  std::ranges::move(slot_routes(sources), std::back_inserter(routes));
   return routes;
 }
 

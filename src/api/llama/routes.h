@@ -6,12 +6,15 @@
 
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "api/call.h"
 #include "api/catalog.h"
 #include "api/generator.h"
+#include "api/slot_files.h"
+#include "api/slots.h"
 #include "scheduler/scheduler.h"
 #include "store/store.h"
 
@@ -22,8 +25,13 @@ struct Sources {
   Catalog& catalog;
   const store::Store& store;
   std::function<scheduler::SchedulerState()> state;
+  Slots& slots;
+  SlotFiles& slot_files;
+  // Scheduler::do_with_text()
+  std::function<std::optional<scheduler::TextKv>(
+      const std::string& key, scheduler::TextAction action, const scheduler::CachedText& text)>
+      do_with_text;
   std::string version;     // of this server
-  size_t n_parallel = 1;   // max requests that run in parallel on one model
   size_t max_context = 0;  // of any request; 0: the model's max
 };
 

@@ -21,8 +21,10 @@ struct Fixture {
                                       .catalog = models.catalog,
                                       .store = models.store,
                                       .state = [this] { return state; },
+                                      .slots = slots,
+                                      .slot_files = slot_files,
+                                      .do_with_text = nullptr,
                                       .version = "1.2.3",
-                                      .n_parallel = 4,
                                       .max_context = 1024})) {
       if (route.pattern != path || route.methods.front() != method) continue;
       try {
@@ -51,6 +53,8 @@ struct Fixture {
   SampleStore models;
   openai::ScriptedGenerator generator;
   scheduler::SchedulerState state{};
+  Slots slots{4};
+  SlotFiles slot_files{{}};
 };
 
 TEST(LlamaRoutes, CompletesWithTheOnlyModel) {
@@ -123,19 +127,6 @@ TEST(LlamaRoutes, ShowsPropertiesAndTokenizer) {
   EXPECT_EQ(info["eos_token"], "<eos>");
   EXPECT_EQ(info["vocab_size"], fixture.models.catalog.find("m")->weights->tokenizer.n_tokens());
   EXPECT_EQ(fixture.get("/version"), "200 {\"version\":\"1.2.3\"}\n");
-}
-
-TEST(LlamaRoutes, ListsASlotPerRequestAndAFreeOne) {
-  Fixture fixture;
-  EXPECT_EQ(fixture.get("/slots"), "200 []\n");
-  scheduler::LoadedModel loaded;
-  loaded.model.name = "m";
-  loaded.health.n_running = 1;
-  loaded.health.max_context = 512;
-  fixture.state.models.push_back(loaded);
-  EXPECT_EQ(fixture.get("/slots"),
-            "200 [{\"id\":0,\"model\":\"m\",\"n_ctx\":512,\"is_processing\":true},"
-            "{\"id\":1,\"model\":\"m\",\"n_ctx\":512,\"is_processing\":false}]\n");
 }
 
 TEST(LlamaRoutes, AliasesSomeRoutesWithoutVersion) {

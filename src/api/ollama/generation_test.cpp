@@ -60,7 +60,8 @@ class Generation : public testing::Test {
   metrics::Metrics metrics{"0", "scalar"};
   scheduler::Scheduler scheduler{{.budget_bytes = uint64_t{1} << 30}, runners.starter()};
   LatestContexts contexts;
-  LocalGenerator generator{models.catalog, scheduler, metrics, contexts, {}};
+  Slots slots{4};
+  LocalGenerator generator{models.catalog, scheduler, metrics, contexts, slots, {}};
   LocalEmbedder embedder{models.catalog, scheduler, metrics, contexts, {}};
   TestServer server{routes(), shape_error};
 

@@ -85,6 +85,7 @@ constexpr FieldRule kChat[] = {
     {"skip_special_tokens", kRefused, "control tokens are never shown", "true"},
     {"include_stop_str_in_output", kRefused, "stop strings are never shown", "false"},
     {"cache_prompt", kIgnored, kCaching},
+    {"id_slot", kHonoured, "names the slot that holds the text; -1: the server chooses"},
     {"priority", kIgnored, "requests are served in order of arrival"},
     {"request_id", kIgnored, "send the header X-Request-Id"},
     // Fields of Ollama and this server.
@@ -149,6 +150,7 @@ constexpr FieldRule kCompletion[] = {
     {"include_stop_str_in_output", kRefused, "stop strings are never shown", "false"},
     {"truncate_prompt_tokens", kRefused, "shorten the prompt"},
     {"cache_prompt", kIgnored, kCaching},
+    {"id_slot", kHonoured, "names the slot that holds the text; -1: the server chooses"},
     {"priority", kIgnored, "requests are served in order of arrival"},
     {"request_id", kIgnored, "send the header X-Request-Id"},
     // Fields of Ollama and this server.

@@ -153,6 +153,7 @@ TextRequest decode_common(const Fields& fields, TextRoute route) {
   generation.grammar = grammar_of(fields);
   generation.keep_alive = keep_alive_of(fields.value("keep_alive"));
   generation.ignore_eos = fields.flag("ignore_eos").value_or(false);
+  generation.slot = slot_of(fields);
   generation.render_only = fields.flag("_debug_render_only").value_or(false);
   request.n = choices_of(fields, "n");
   request.stream = fields.flag("stream").value_or(false) && !generation.render_only;
@@ -160,6 +161,11 @@ TextRequest decode_common(const Fields& fields, TextRoute route) {
     request.include_usage = stream_options->flag("include_usage").value_or(false);
   }
   return request;
+}
+
+std::optional<int64_t> slot_of(const Fields& fields) {
+  const std::optional<int64_t> id = fields.integer("id_slot");
+  return id == -1 ? std::nullopt : id;
 }
 
 size_t choices_of(const Fields& fields, std::string_view name) {

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -45,6 +46,9 @@ Options given_options(const Fields& fields);
 
 // Parses only the object "options" and "num_ctx".
 Options extra_options(const Fields& fields);
+
+// Parses "id_slot". Returns nullopt if the server chooses the slot.
+std::optional<int64_t> slot_of(const Fields& fields);
 
 // Parses "n" or "best_of": 1 to kMaxChoices; default 1.
 size_t choices_of(const Fields& fields, std::string_view name);
