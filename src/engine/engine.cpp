@@ -183,6 +183,8 @@ MemoryUse Engine::memory() const {
                                account.of(context::MemoryClass::kAdaptersCached),
                    .adapters_cached = account.of(context::MemoryClass::kAdaptersCached),
                    .kv_cached = account.of(context::MemoryClass::kKvCached),
+                   .kv_evicted = kv_.evicted_bytes(),
+                   .adapters_evicted = adapters_.evicted_bytes(),
                    .scratch = arena_.n_bytes(),
                    .scratch_granted = account.of(context::MemoryClass::kScratch),
                    .budget = account.budget,

@@ -76,6 +76,9 @@ class KvMemory {
   void save_one() { prefixes_.write_one(); }
   // Removes all cached KV, in memory and on disk.
   void forget_cached();
+  // Returns the bytes of cached KV that were dropped so far, because memory was needed or the cache
+  // was full.
+  uint64_t evicted_bytes() const noexcept { return evicted_bytes_; }
 
   // Frees the blocks that no window of the sequence sees any more.
   void evict_out_of_window(SequenceContext& context);
@@ -94,6 +97,7 @@ class KvMemory {
  private:
   bool drop_anything();
   bool drop_cached();
+  bool evict_oldest();
   void settle_cached();
 
   context::Ledger& ledger_;
@@ -102,6 +106,7 @@ class KvMemory {
   kv::PrefixIndex prefixes_;
   size_t n_batch_;
   uint64_t max_cached_;
+  uint64_t evicted_bytes_ = 0;
   std::vector<kv::Group> other_groups_;
   std::function<bool()> drop_other_;
 };
