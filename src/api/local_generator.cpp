@@ -150,12 +150,14 @@ AnswerForm form_of(const ServedModel& model, const GenerationRequest& request,
 // Converts a runner's output and passes it to the sink.
 class Writer {
  public:
-  Writer(const GenerationRequest& request, AnswerForm form, Sink& sink, metrics::Trace& trace)
+  Writer(const GenerationRequest& request, AnswerForm form, Sink& sink, metrics::Trace& trace,
+         std::function<void(const Json& event)> on_event)
       : request_(request),
         form_(std::move(form)),
         parser_(new_parser()),
         sink_(sink),
-        trace_(trace) {}
+        trace_(trace),
+        on_event_(std::move(on_event)) {}
 
   void set_slot(size_t slot) { slot_ = static_cast<int64_t>(slot); }
 
@@ -244,6 +246,7 @@ class Writer {
     const auto type = event.find("type");
     trace_.mark(type != event.end() && type->is_string() ? type->get<std::string>() : "event",
                 event);
+    on_event_(event);
   }
 
   const GenerationRequest& request_;
@@ -253,6 +256,7 @@ class Writer {
   int64_t slot_ = -1;
   Sink& sink_;
   metrics::Trace& trace_;
+  const std::function<void(const Json& event)> on_event_;
   std::optional<Clock::time_point> first_;
 };
 
@@ -281,13 +285,15 @@ struct LocalGenerator::Plan {
 
 LocalGenerator::LocalGenerator(Catalog& catalog, scheduler::Scheduler& scheduler,
                                metrics::Metrics& metrics, LatestContexts& latest_contexts,
-                               Slots& slots, GenerationPolicy policy)
+                               Slots& slots, GenerationPolicy policy,
+                               OnContextEvent on_context_event)
     : catalog_(catalog),
       scheduler_(scheduler),
       metrics_(metrics),
       latest_contexts_(latest_contexts),
       slots_(slots),
-      policy_(std::move(policy)) {}
+      policy_(std::move(policy)),
+      on_context_event_(std::move(on_context_event)) {}
 
 void LocalGenerator::run(const GenerationRequest& request, Sink& sink, std::stop_token stop,
                          metrics::Trace& trace) {
@@ -451,7 +457,9 @@ void LocalGenerator::answer(const ServedModel& model, const GenerationRequest& r
   const scheduler::ModelCost cost = plan.sizing.cost;
   Writer writer(request,
                 form_of(model, request, std::move(plan.format), std::move(plan.prompt.start)), sink,
-                trace);
+                trace, [&](const Json& event) {
+                  if (on_context_event_) on_context_event_(trace, model.name, event);
+                });
   const auto on_stage = [&writer, &sink,
                          trace_stage = trace_stages(trace)](scheduler::JobStage stage) {
     trace_stage(stage);

@@ -14,6 +14,7 @@
 #include "api/prompt_builder.h"
 #include "api/request_options.h"
 #include "api/slots.h"
+#include "base/json_fwd.h"
 #include "metrics/metrics.h"
 #include "scheduler/scheduler.h"
 
@@ -33,11 +34,16 @@ inline constexpr size_t kMaxContexts = 10;
 // An answer ends if one token's text repeats more than this many times in a row, as in Ollama.
 inline constexpr size_t kMaxRepeats = 30;
 
+// Called on a request's thread for each transition and compaction of its context.
+using OnContextEvent =
+    std::function<void(const metrics::Trace& trace, const std::string& model, const Json& event)>;
+
 class LocalGenerator : public Generator {
  public:
   // REQUIRES: all arguments except the policy outlive the generator.
   LocalGenerator(Catalog& catalog, scheduler::Scheduler& scheduler, metrics::Metrics& metrics,
-                 LatestContexts& latest_contexts, Slots& slots, GenerationPolicy policy);
+                 LatestContexts& latest_contexts, Slots& slots, GenerationPolicy policy,
+                 OnContextEvent on_context_event = {});
 
   void run(const GenerationRequest& request, Sink& sink, std::stop_token stop,
            metrics::Trace& trace) override;
@@ -61,6 +67,7 @@ class LocalGenerator : public Generator {
   LatestContexts& latest_contexts_;
   Slots& slots_;
   const GenerationPolicy policy_;
+  const OnContextEvent on_context_event_;
   // Limits parallel decoding: a large picture needs hundreds of megabytes.
   std::counting_semaphore<> decoders_{2};
 };

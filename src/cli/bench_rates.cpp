@@ -1,11 +1,13 @@
 #include "cli/bench_rates.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 
 #include "base/json.h"
+#include "cli/client/progress_text.h"
+#include "cli/terminal_line.h"
 
 namespace billow::cli {
 
@@ -30,10 +32,11 @@ Rates measure_rates(const char* what, size_t n_runs, const std::function<double(
   for (size_t i = 0; i < n_runs; ++i) {
     rates.runs.push_back(run(static_cast<unsigned>(i + 1)));
     if (progress)
-      std::fprintf(stderr, "\r%s: run %zu of %zu, %.1f tokens/s\033[K", what, i + 1, n_runs,
-                   rates.runs.back());
+      draw_line(cut_to_columns(
+          fmt::format("{}: run {} of {}, {:.1f} tokens/s", what, i + 1, n_runs, rates.runs.back()),
+          progress_columns()));
   }
-  if (progress) std::fprintf(stderr, "\r\033[K");
+  if (progress) erase_line();
   return rates;
 }
 

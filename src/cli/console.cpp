@@ -8,11 +8,11 @@
 #include <cstdlib>
 
 #include "base/byte_size.h"
+#include "cli/client/progress_text.h"
+#include "cli/terminal_line.h"
 
 namespace billow::cli {
 namespace {
-
-constexpr const char* kEraseLine = "\r\033[K";
 
 bool same_place(int one, int other) {
   struct stat a{};
@@ -60,12 +60,12 @@ void Console::progress(const Progress& progress) {
   const std::string line =
       fmt::format("position {}, ctx{}, {:.1f} tokens/s, KV memory {}", progress.position,
                   progress.rung, progress.rate, format_byte_size(progress.kv_bytes));
-  std::fprintf(stderr, "%s%s", kEraseLine, line.c_str());
+  draw_line(cut_to_columns(line, progress_columns()));
   progress_is_shown_ = true;
 }
 
 void Console::erase_progress() {
-  if (progress_is_shown_) std::fputs(kEraseLine, stderr);
+  if (progress_is_shown_) erase_line();
   progress_is_shown_ = false;
 }
 

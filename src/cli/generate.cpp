@@ -7,12 +7,14 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <filesystem>
 #include <iostream>
 #include <iterator>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -21,6 +23,7 @@
 #include "base/utf8.h"
 #include "cli/client/interrupt_watch.h"
 #include "cli/client/line_editor.h"
+#include "cli/client/status_line.h"
 #include "cli/command.h"
 #include "cli/console.h"
 #include "cli/generate_options.h"
@@ -197,6 +200,28 @@ int chat(engine::Engine& engine, const GenerateOptions& options, const GenerateS
   return signal == SIGTERM ? signal : 0;
 }
 
+// Loads the engine. On a terminal, shows the progress of a load that takes a moment.
+std::unique_ptr<engine::Engine> loaded_engine(gguf::File file, engine::EngineOptions options,
+                                              bool shows_progress) {
+  using Clock = std::chrono::steady_clock;
+  constexpr auto kMoment = std::chrono::milliseconds(200);
+  if (!shows_progress || ::isatty(STDERR_FILENO) == 0)
+    return std::make_unique<engine::Engine>(std::move(file), options);
+  StatusLine status;
+  const std::string step = "loading " + std::filesystem::path(file.path()).filename().string();
+  options.on_load = [&, visible = Clock::now() + kMoment](size_t n_loaded, size_t n_to_load) {
+    if (Clock::now() >= visible) status.show(step, n_loaded, n_to_load);
+  };
+  try {
+    auto engine = std::make_unique<engine::Engine>(std::move(file), options);
+    status.erase();
+    return engine;
+  } catch (...) {
+    status.erase();  // the error gets the whole line
+    throw;
+  }
+}
+
 // Runs the command. Returns the signal that ended it, or 0.
 int run(const GenerateOptions& options) {
   if (options.quiet) log::hide_info();
@@ -205,7 +230,8 @@ int run(const GenerateOptions& options) {
   const GenerateSettings settings = options.settings(file);
   std::optional<Trace> trace;
   if (!options.trace.empty()) trace.emplace(options.trace);
-  engine::Engine engine(std::move(file), settings.engine);
+  const auto loaded = loaded_engine(std::move(file), settings.engine, !options.quiet);
+  engine::Engine& engine = *loaded;
   const auto load_time = std::chrono::steady_clock::now() - start;
   if (options.chat) return chat(engine, options, settings);
   const Answer answer = answer_once(engine, options, settings.answer, trace ? &*trace : nullptr);

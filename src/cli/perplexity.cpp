@@ -1,4 +1,5 @@
 // billow perplexity: measures how well a model predicts a text.
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -8,8 +9,10 @@
 
 #include "base/json.h"
 #include "base/mapped_file.h"
+#include "cli/client/progress_text.h"
 #include "cli/command.h"
 #include "cli/engine_options.h"
+#include "cli/terminal_line.h"
 #include "engine/perplexity.h"
 
 namespace billow::cli {
@@ -41,14 +44,16 @@ void run(const PerplexityOptions& options) {
   const bool progress = ::isatty(STDERR_FILENO) != 0;
   const auto show = [&](const engine::Perplexity& so_far, size_t n_chunks) {
     if (progress) {
-      std::fprintf(stderr, "\rchunk %zu of %zu: %.4f ", so_far.n_chunks, n_chunks, so_far.value);
+      draw_line(cut_to_columns(
+          fmt::format("chunk {} of {}: {:.4f}", so_far.n_chunks, n_chunks, so_far.value),
+          progress_columns()));
     }
   };
   const engine::Perplexity result =
       options.overflow_policy.empty()
           ? engine::perplexity(engine, tokens, options.n_ctx, show)
           : engine::overflowing_perplexity(engine, tokens, text_options(options));
-  if (progress) std::fprintf(stderr, "\r\033[K");
+  if (progress) erase_line();
   if (options.json) {
     const Json out = {{"perplexity", result.value},  {"error", result.error},
                       {"n_tokens", tokens.size()},   {"n_scored", result.n_scored},

@@ -98,6 +98,7 @@ bool Adapters::drop_idle() {
   if (oldest == nullptr) return false;
   oldest->loaded_.reset();
   ledger_.give_back(MemoryClass::kAdaptersCached, oldest->need().bytes);
+  evicted_bytes_ += oldest->need().bytes;
   return true;
 }
 

@@ -3,6 +3,7 @@
 // Thread-safe.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -113,6 +114,8 @@ class Adapters {
 
   // Frees the least recently used adapter that is not in use. Returns false if there is none.
   bool drop_idle();
+  // Returns how many bytes drop_idle() has freed so far. Any thread.
+  uint64_t evicted_bytes() const noexcept { return evicted_bytes_; }
 
  private:
   arch::AdapterBase base() const { return {file_, matrices_}; }
@@ -127,6 +130,7 @@ class Adapters {
   mutable std::mutex mutex_;
   std::map<AdapterFiles, std::shared_ptr<Entry>> entries_;
   uint64_t clock_ = 0;
+  std::atomic<uint64_t> evicted_bytes_{0};
 };
 
 }  // namespace billow::engine

@@ -209,6 +209,8 @@ MemoryUse Engine::memory() const {
                    .adapters_cached = account.of(context::MemoryClass::kAdaptersCached),
                    .pictures_cached = picture_reader_ ? picture_reader_->idle_bytes() : 0,
                    .kv_cached = account.of(context::MemoryClass::kKvCached),
+                   .kv_evicted = kv_.evicted_bytes(),
+                   .adapters_evicted = adapters_.evicted_bytes(),
                    .scratch = arena_.n_bytes(),
                    .scratch_granted = account.of(context::MemoryClass::kScratch),
                    .budget = account.budget,

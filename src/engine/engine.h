@@ -92,7 +92,10 @@ struct MemoryUse {
   size_t kv_in_use = 0;  // blocks of sequences, and cached ones
   size_t kv_backed = 0;  // blocks with physical memory, in use or free
   size_t kv_max = 0;     // max of kv_in_use so far
-  size_t scratch = 0;    // allocated for the largest pass so far
+  // Cached memory that was freed since the start, because memory was needed or the cache was full.
+  size_t kv_evicted = 0;
+  size_t adapters_evicted = 0;
+  size_t scratch = 0;          // allocated for the largest pass so far
   size_t scratch_granted = 0;  // max scratch of a pass
   // Limit of the sum of weights, adapters, kv_granted, kv_cached and scratch_granted.
   size_t budget = 0;

@@ -115,8 +115,9 @@ kv::TextKv KvMemory::forget_text(std::span<const int32_t> tokens, const kv::Text
 
 void KvMemory::forget_cached() {
   prefixes_.forget_file();
-  while (drop_cached()) {
+  while (prefixes_.evict_oldest()) {
   }
+  settle_cached();
   cache_.trim();
 }
 
@@ -147,8 +148,15 @@ void KvMemory::release_soon(SequenceContext& context) {
   settle_cached();
 }
 
-bool KvMemory::drop_cached() {
+bool KvMemory::evict_oldest() {
+  const uint64_t before = prefixes_.cached_bytes();
   if (!prefixes_.evict_oldest()) return false;
+  evicted_bytes_ += before - std::min(before, prefixes_.cached_bytes());
+  return true;
+}
+
+bool KvMemory::drop_cached() {
+  if (!evict_oldest()) return false;
   settle_cached();
   return true;
 }
@@ -162,7 +170,7 @@ void KvMemory::settle_cached() {
   bool dropped = false;
   while (cached > max_cached_ ||
          (cached > granted && !ledger_.grant(MemoryClass::kKvCached, cached - granted))) {
-    dropped = prefixes_.evict_oldest();
+    dropped = evict_oldest();
     BILLOW_CHECK(dropped);
     cached = prefixes_.cached_bytes();
   }

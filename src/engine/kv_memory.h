@@ -81,6 +81,9 @@ class KvMemory {
   kv::TextKv forget_text(std::span<const int32_t> tokens, const kv::TextMarks& marks);
   // Removes all cached KV, in memory and on disk.
   void forget_cached();
+  // Returns the bytes of cached KV that were dropped so far, because memory was needed or the cache
+  // was full.
+  uint64_t evicted_bytes() const noexcept { return evicted_bytes_; }
 
   // Frees the blocks that no window of the sequence sees any more.
   void evict_out_of_window(SequenceContext& context);
@@ -99,6 +102,7 @@ class KvMemory {
  private:
   bool drop_anything();
   bool drop_cached();
+  bool evict_oldest();
   void settle_cached();
 
   context::Ledger& ledger_;
@@ -107,6 +111,7 @@ class KvMemory {
   kv::PrefixIndex prefixes_;
   size_t n_batch_;
   uint64_t max_cached_;
+  uint64_t evicted_bytes_ = 0;
   std::vector<kv::Group> other_groups_;
   std::function<bool()> drop_other_;
 };

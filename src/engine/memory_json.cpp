@@ -19,6 +19,8 @@ Json memory_json(const MemoryUse& use) {
           {"kv_in_use_bytes", use.kv_in_use},
           {"kv_backed_bytes", use.kv_backed},
           {"kv_max_bytes", use.kv_max},
+          {"kv_evicted_bytes", use.kv_evicted},
+          {"adapters_evicted_bytes", use.adapters_evicted},
           {"scratch_bytes", use.scratch},
           {"scratch_granted_bytes", use.scratch_granted},
           {"budget_bytes", use.budget}};

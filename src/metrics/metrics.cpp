@@ -358,6 +358,13 @@ std::string Metrics::text(const Load& load, bool vllm_names) const {
   add_by_model(families, kQueues[0], load, &Load::ModelLoad::n_waiting);
   add_by_model(families, kQueues[1], load, &Load::ModelLoad::n_running);
   for (const Total& row : kTotals) add_gauge(families, row.name, row.help, row.value(load));
+  add_gauge(families, "billow_event_readers", "Clients that read the stream of events.",
+            number(load.n_event_readers));
+  add(families, MetricType::Counter, "billow_events_sent_total",
+      "Events that clients of the stream got.", static_cast<double>(load.n_events_sent));
+  add(families, MetricType::Counter, "billow_events_missed_total",
+      "Events that clients of the stream lost, because they read too slowly.",
+      static_cast<double>(load.n_events_missed));
   add_models(families, load);
   add_figures(families, load);
   std::ranges::move(state_->registry.Collect(), std::back_inserter(families));

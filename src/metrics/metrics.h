@@ -32,7 +32,10 @@ struct Load {
   size_t embed_pending_tokens = 0;
   bool ready = false;
   bool draining = false;
-  size_t n_max_models = 0;  // max loaded models; 0: only memory limits the number
+  size_t n_event_readers = 0;    // clients of the event stream
+  uint64_t n_events_sent = 0;    // since the start
+  uint64_t n_events_missed = 0;  // lost by readers that were too slow
+  size_t n_max_models = 0;       // max loaded models; 0: only memory limits the number
   struct ModelLoad {
     std::string name;
     std::vector<std::string> aliases{};  // other names that clients may use

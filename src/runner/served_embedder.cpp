@@ -1,5 +1,6 @@
 #include "runner/served_embedder.h"
 
+#include <chrono>
 #include <optional>
 #include <stop_token>
 #include <utility>
@@ -11,12 +12,17 @@
 #include "runner/response.h"
 
 namespace billow::runner {
+namespace {
+
+constexpr size_t kMaxPasses = 64;  // that /health reports
+
+}  // namespace
 
 ServedEmbedder::ServedEmbedder(std::vector<std::unique_ptr<engine::EmbedModel>> models,
                                engine::EmbedBatcherOptions options)
     : tokenizer_(models.front()->tokenizer()), batcher_(std::move(models), [&] {
         options.on_pass_begin = [this] { begin_pass(); };
-        options.on_pass_end = [this](size_t n_tokens) { end_pass(n_tokens); };
+        options.on_pass_end = [this](const engine::PassDone& pass) { end_pass(pass); };
         return std::move(options);
       }()) {}
 
@@ -25,18 +31,25 @@ void ServedEmbedder::begin_pass() {
   if (n_running_++ == 0) meter_.begin_pass(Meter::Clock::now());
 }
 
-void ServedEmbedder::end_pass(size_t n_tokens) {
+void ServedEmbedder::end_pass(const engine::PassDone& pass) {
+  using std::chrono::milliseconds;
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
   const std::scoped_lock lock(mutex_);
-  n_tokens_ += n_tokens;
+  passes_.emplace_back(++n_passes_, std::chrono::duration_cast<milliseconds>(now).count(),
+                       pass.n_texts, pass.n_tokens, pass.time.count() * 1e3);
+  if (passes_.size() > kMaxPasses) passes_.pop_front();
+  n_tokens_ += pass.n_tokens;
   if (--n_running_ == 0) meter_.end_pass(Meter::Clock::now(), std::exchange(n_tokens_, 0), 0);
 }
 
 void ServedEmbedder::add_state(Json& health) const {
   const engine::EmbedState state = batcher_.state();
-  const LoopRates rates = [&] {
+  LoopRates rates;
+  {
     const std::scoped_lock lock(mutex_);
-    return meter_.rates(Meter::Clock::now());
-  }();
+    rates = meter_.rates(Meter::Clock::now());
+    health["embed_passes"] = passes_;
+  }
   health["running"] = state.load.n_requests_running;
   health["waiting"] = state.load.n_requests_waiting;
   health["max_context"] = engine::text_limit(batcher_.sizes(), batcher_.info().max_tokens);

@@ -2,9 +2,13 @@
 // and through it the model. Thread-safe.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "engine/embed/batcher.h"
@@ -31,12 +35,15 @@ class ServedEmbedder : public ServedModel {
 
  private:
   void begin_pass();
-  void end_pass(size_t n_tokens);
+  void end_pass(const engine::PassDone& pass);
 
   const tokenizer::Tokenizer& tokenizer_;  // the first model's
   mutable std::mutex mutex_;
   Meter meter_{Meter::Clock::now()};  // passes that run at the same time count as one
   size_t n_running_ = 0;
+  // The latest passes: [number, Unix time of the end in ms, texts, tokens, ms].
+  std::deque<std::tuple<uint64_t, int64_t, size_t, size_t, double>> passes_;
+  uint64_t n_passes_ = 0;
   size_t n_tokens_ = 0;           // tokens of passes that ended while others ran
   engine::EmbedBatcher batcher_;  // declared last, because its threads use the other members
 };

@@ -59,8 +59,9 @@ LoadModel own_model(std::string path, engine::EngineOptions engine, LoopOptions 
 //                     requests are paused until the server decides; over the last ten seconds
 //                     "busy_ratio", "prompt_tokens_per_second", "decode_tokens_per_second";
 //                     "pending_prompt_tokens" and "pending_decode_tokens" of all requests; for
-//                     an embedding model "embed_pending_tokens", its "figures" (base/figure.h)
-//                     and "degraded": why its last passes failed
+//                     an embedding model "embed_pending_tokens", its "figures" (base/figure.h),
+//                     "embed_passes": the latest passes as [number, Unix time of the end in ms,
+//                     texts, tokens, ms], oldest first, and "degraded": why its last passes failed
 //   POST /completion  see runner/protocol.h; responds with application/x-ndjson. A request that is
 //                     rejected before its evaluation gets its specific status. Closing the
 //                     connection cancels. 501 if the model only embeds.

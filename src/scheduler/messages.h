@@ -85,7 +85,7 @@ enum class ActionKind : uint8_t {
   kRetry,      // request: its runner is gone; the request waits again and later runs alone or fails
   kSetBudget,  // key, bytes, version, ceiling: set the budget; if lower, drop idle memory. Then
                // report, after wanted memory was taken
-  kUnload,     // key: end the runner and report when its process has ended
+  kUnload,     // key, makes_room: end the runner and report when its process has ended
 };
 
 struct Action {
@@ -97,6 +97,7 @@ struct Action {
   uint64_t ceiling = Budget::kNoCeiling;
   int status = 0;  // HTTP status
   std::string text{};
+  bool makes_room = false;  // an idle model is unloaded because its memory or place is needed
   bool operator==(const Action&) const = default;
 };
 using Actions = std::vector<Action>;

@@ -107,7 +107,7 @@ class Planner {
   uint64_t ceiling_of(const ModelState& model) const;
   Growth try_grow(ModelState& model, uint64_t n_bytes, bool may_unload);
   void set_budget(ModelState& model, uint64_t bytes, uint64_t ceiling = Budget::kNoCeiling);
-  void unload(ModelState& model);
+  void unload(ModelState& model, bool makes_room = false);
 
   Options options_;
   std::map<std::string, ModelState> models_;

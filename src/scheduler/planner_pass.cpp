@@ -164,7 +164,7 @@ void Planner::claim_room(const Demand& demand, uint64_t n_bytes, size_t n_places
     }
   }
   for (const auto& [i, bytes] : room.asks) set_budget(*models[i], models[i]->asked_bytes - bytes);
-  for (const size_t i : room.unloads) unload(*models[i]);
+  for (const size_t i : room.unloads) unload(*models[i], true);
 }
 
 // Assigns the waiting requests of a ready model in order, within its limits of requests and memory.
@@ -274,7 +274,7 @@ Planner::Growth Planner::try_grow(ModelState& model, uint64_t n_bytes, bool may_
   const Room room = make_room(holders(model, models), lacking - coming, 0);
   if (!room.waits_for.empty() || (!may_unload && !room.unloads.empty())) return Growth::kDenied;
   for (const auto& [i, bytes] : room.asks) set_budget(*models[i], models[i]->asked_bytes - bytes);
-  for (const size_t i : room.unloads) unload(*models[i]);
+  for (const size_t i : room.unloads) unload(*models[i], true);
   return Growth::kComing;
 }
 
@@ -290,9 +290,9 @@ void Planner::set_budget(ModelState& model, uint64_t bytes, uint64_t ceiling) {
                       .ceiling = ceiling});
 }
 
-void Planner::unload(ModelState& model) {
+void Planner::unload(ModelState& model, bool makes_room) {
   model.phase = Phase::kUnloading;
-  actions_.push_back({.kind = ActionKind::kUnload, .key = model.key});
+  actions_.push_back({.kind = ActionKind::kUnload, .key = model.key, .makes_room = makes_room});
 }
 
 }  // namespace billow::scheduler

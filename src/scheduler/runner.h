@@ -165,6 +165,16 @@ struct TextKv {
   uint64_t n_bytes = 0;
 };
 
+// A finished pass over texts to embed.
+struct PassRecord {
+  uint64_t number = 0;  // counted from 1 by the runner
+  int64_t time_ms = 0;  // its end, Unix time
+  uint64_t n_texts = 0;
+  uint64_t n_tokens = 0;
+  double ms = 0.0;
+  bool operator==(const PassRecord&) const = default;
+};
+
 enum class RunnerStatus : uint8_t { kLoading, kReady, kFailed };
 
 struct RunnerHealth {
@@ -192,6 +202,10 @@ struct RunnerHealth {
   std::vector<Figure> figures{};  // further metrics
   std::string engine{};           // "llama": llama-server; empty: Billow's own
   uint64_t gpu_bytes = 0;         // part of held_bytes in the memory of GPUs
+  // Cached memory that was freed since the start, because memory was needed or the cache was full.
+  uint64_t kv_evicted_bytes = 0;
+  uint64_t adapters_evicted_bytes = 0;
+  std::vector<PassRecord> embed_passes{};  // the latest, oldest first
 };
 
 // The runner has ended or does not respond. Its work is lost.

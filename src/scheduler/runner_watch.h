@@ -60,6 +60,7 @@ class RunnerWatch {
   RunnerWatch& operator=(const RunnerWatch&) = delete;
 
   const std::string& key() const noexcept { return launch_.key; }
+  const std::string& name() const noexcept { return launch_.name; }
 
   // Sends the latest budget to the runner, before it gets work that needs it. Any thread, but
   // without the strand's lock.

@@ -374,6 +374,26 @@ std::vector<Figure> figures_field(const Json& object) {
   }
 }
 
+// Returns the passes of an array of [number, time_ms, texts, tokens, ms].
+std::vector<PassRecord> passes_field(const Json& object) {
+  constexpr const char* kName = "embed_passes";
+  constexpr auto kMax = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
+  std::vector<PassRecord> passes;
+  for (const Json& row : list_field(object, kName)) {
+    if (!row.is_array() || row.size() != 5 || !row[4].is_number())
+      wrong_kind(kName, "a list of rows of five numbers");
+    const auto count = [&](size_t i) { return count_of(row[i], kName, kMax); };
+    passes.push_back({.number = count(0),
+                      .time_ms = static_cast<int64_t>(count(1)),
+                      .n_texts = count(2),
+                      .n_tokens = count(3),
+                      .ms = std::max(0.0, row[4].get<double>())});
+    if (passes.size() > 1 && passes.back().number <= passes[passes.size() - 2].number)
+      wrong_kind(kName, "in ascending order");
+  }
+  return passes;
+}
+
 }  // namespace
 
 RunnerHealth parse_health(std::string_view body) {
@@ -401,9 +421,12 @@ RunnerHealth parse_health(std::string_view body) {
   health.gpu_bytes = count_field(json, "gpu");
   health.degraded = text_field(json, "degraded");
   health.figures = figures_field(json);
+  health.embed_passes = passes_field(json);
   if (const Json* memory = find(json, "memory"); memory != nullptr && memory->is_object()) {
     health.kv_used_bytes = count_field(*memory, "kv_granted_bytes");
     health.kv_block_bytes = count_field(*memory, "kv_block_bytes");
+    health.kv_evicted_bytes = count_field(*memory, "kv_evicted_bytes");
+    health.adapters_evicted_bytes = count_field(*memory, "adapters_evicted_bytes");
     const uint64_t fixed = saturating_add(count_field(*memory, "weights_bytes"),
                                           count_field(*memory, "scratch_granted_bytes"));
     const uint64_t budget = count_field(*memory, "budget_bytes");

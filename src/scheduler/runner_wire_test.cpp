@@ -278,8 +278,22 @@ TEST(RunnerWire, ParsesHealth) {
   EXPECT_EQ(embedder.degraded, "why");
   ASSERT_EQ(embedder.figures.size(), 1u);
   EXPECT_EQ(embedder.figures[0].value, 9.0);
-  for (const char* text : {"", "{}", R"({"status":"fine"})", R"({"status":"ready","held":-1})",
-                           R"({"status":"ready","figures":[1]})"})
+  const RunnerHealth watched = parse_health(
+      R"({"status":"ready","memory":{"kv_evicted_bytes":5,"adapters_evicted_bytes":6},)"
+      R"("embed_passes":[[1,1700000000000,2,30,1.5],[3,1700000000001,1,4,0]]})");
+  EXPECT_EQ(watched.kv_evicted_bytes, 5u);
+  EXPECT_EQ(watched.adapters_evicted_bytes, 6u);
+  EXPECT_EQ(watched.embed_passes, (std::vector<PassRecord>{{1, 1700000000000, 2, 30, 1.5},
+                                                           {3, 1700000000001, 1, 4, 0.0}}));
+  for (const char* text :
+       {"", "{}", R"({"status":"fine"})", R"({"status":"ready","held":-1})",
+        R"({"status":"ready","figures":[1]})", R"({"status":"ready","embed_passes":7})",
+        R"({"status":"ready","embed_passes":[7]})",
+        R"({"status":"ready","embed_passes":[[1,2,3,4]]})",
+        R"({"status":"ready","embed_passes":[[1,2,3,4,"x"]]})",
+        R"({"status":"ready","embed_passes":[[1,-2,3,4,5]]})",
+        R"({"status":"ready","embed_passes":[[1,1e300,3,4,5]]})",
+        R"({"status":"ready","embed_passes":[[2,1,1,1,1],[2,1,1,1,1]]})"})
     EXPECT_EQ(status_of_failure([&] { parse_health(text); }), 500) << text;
 }
 

@@ -79,8 +79,8 @@ class StrandLease final : public Lease {
 
 }  // namespace
 
-Scheduler::Scheduler(const Options& options, StartRunner start)
-    : strand_(std::make_shared<Strand>(options, std::move(start))) {}
+Scheduler::Scheduler(const Options& options, StartRunner start, OnNews on_news)
+    : strand_(std::make_shared<Strand>(options, std::move(start), std::move(on_news))) {}
 
 Scheduler::~Scheduler() { strand_->close(); }
 

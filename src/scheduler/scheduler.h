@@ -65,11 +65,23 @@ struct SchedulerState {
   std::vector<std::string> crashing{};  // names of models whose runners keep crashing
 };
 
+// What happens to a model. Each load that begins ends with kUnloaded, maybe after kFailed.
+struct ModelNews {
+  enum class Kind : uint8_t { kLoading, kReady, kFailed, kUnloading, kUnloaded };
+  Kind kind = Kind::kLoading;
+  std::string name{};
+  bool makes_room = false;  // kUnloading: its memory or its place is needed for another model
+  uint64_t bytes = 0;       // kUnloading: memory that it held
+  std::string detail{};     // kFailed: the error; kUnloaded: how the process ended
+};
+// Called with the scheduler's lock held, so it must be short and must not call the scheduler.
+using OnNews = std::function<void(const ModelNews& news)>;
+
 class Strand;
 
 class Scheduler {
  public:
-  Scheduler(const Options& options, StartRunner start);
+  Scheduler(const Options& options, StartRunner start, OnNews on_news = {});
   ~Scheduler();  // ends all runners and running requests
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;

@@ -157,6 +157,22 @@ TEST(Scheduler, EvictsAnIdleModelForOneThatNeedsItsMemory) {
   EXPECT_EQ(world.ask(job_of("b", 850)).end, "ok");  // 950 for one request
   EXPECT_EQ(world.loaded(), Strings{"b"});
   EXPECT_EQ(world.fakes.n_alive(), 1u);
+  EXPECT_EQ(world.news_words(),
+            (Strings{"loading name-a", "ready name-a", "unloading name-a for room",
+                     "unloaded name-a", "loading name-b", "ready name-b"}));
+}
+
+TEST(Scheduler, ReportsFailedLoadsAndStoppedModels) {
+  World world;
+  world.fakes.change("a", [](FakeScript& script) { script.n_load_failures = 1; });
+  EXPECT_NE(world.ask("a").end, "ok");
+  EXPECT_TRUE(comes_true([&] { return world.news_words().size() == 4; }));
+  EXPECT_EQ(world.news_words(),
+            (Strings{"loading name-a", "failed name-a", "unloading name-a", "unloaded name-a"}));
+  world.ask("b");
+  world.scheduler->stop("b");
+  EXPECT_TRUE(comes_true([&] { return world.news_words().size() == 8; }));
+  EXPECT_EQ(world.news_words().back(), "unloaded name-b");
 }
 
 TEST(Scheduler, WaitsForBusyModelWhosePlaceIsNeeded) {

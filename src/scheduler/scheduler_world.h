@@ -6,6 +6,7 @@
 #include <functional>
 #include <future>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -97,7 +98,11 @@ class Asking {
 
 struct World {
   explicit World(const Options& options = small_options())
-      : scheduler(std::make_unique<Scheduler>(options, fakes.starter())) {}
+      : scheduler(
+            std::make_unique<Scheduler>(options, fakes.starter(), [this](const ModelNews& one) {
+              const std::scoped_lock lock(news_mutex);
+              news.push_back(one);
+            })) {}
 
   Outcome ask(const std::string& key) { return scheduler::ask(*scheduler, job_of(key)); }
   Outcome ask(const Job& job) { return scheduler::ask(*scheduler, job); }
@@ -120,7 +125,20 @@ struct World {
     return std::nullopt;
   }
 
+  // Returns the news so far, in words: "loading name-a", "unloading name-a for room".
+  std::vector<std::string> news_words() const {
+    constexpr const char* kWords[] = {"loading", "ready", "failed", "unloading", "unloaded"};
+    const std::scoped_lock lock(news_mutex);
+    std::vector<std::string> words;
+    for (const ModelNews& one : news)
+      words.push_back(std::string(kWords[static_cast<size_t>(one.kind)]) + " " + one.name +
+                      (one.makes_room ? " for room" : ""));
+    return words;
+  }
+
   FakeRunners fakes;
+  mutable std::mutex news_mutex;
+  std::vector<ModelNews> news{};
   std::unique_ptr<Scheduler> scheduler;
 };
 

@@ -14,8 +14,12 @@ constexpr std::chrono::seconds kTimeout{
 
 }  // namespace
 
-Strand::Strand(const Options& options, StartRunner start)
-    : options_(options), start_(std::move(start)), planner_(options), thread_([this] { run(); }) {}
+Strand::Strand(const Options& options, StartRunner start, OnNews on_news)
+    : options_(options),
+      start_(std::move(start)),
+      on_news_(std::move(on_news)),
+      planner_(options),
+      thread_([this] { run(); }) {}
 
 Strand::~Strand() { close(); }
 
@@ -72,7 +76,12 @@ void Strand::carry_out(const Action& action) {
       }
       return;
     case ActionKind::kUnload:
-      if (watch != watches_.end()) return watch->second->end();
+      if (watch != watches_.end()) {
+        tell(action.key, {.kind = ModelNews::Kind::kUnloading,
+                          .makes_room = action.makes_room,
+                          .bytes = watch->second->health().held_bytes});
+        return watch->second->end();
+      }
       return apply(
           planner_.runner_gone(action.key, {}, {}, now()));  // the runner was never started
     case ActionKind::kAssign:
@@ -120,9 +129,17 @@ void Strand::start_load(const Action& action) {
     watches_[action.key] = std::make_shared<RunnerWatch>(launch, action.version, start_,
                                                          static_cast<RunnerEvents&>(*this));
     loading_ = action.key;
+    tell(action.key, {.kind = ModelNews::Kind::kLoading});
   } catch (const std::exception& error) {
     apply(planner_.load_failed(action.key, {false, error.what()}, now()));
   }
+}
+
+void Strand::tell(const std::string& key, ModelNews news) const {
+  const auto watch = watches_.find(key);
+  if (!on_news_ || watch == watches_.end()) return;
+  news.name = watch->second->name();
+  on_news_(news);
 }
 
 Strand::Ticket* Strand::find(RequestId id) {
@@ -297,12 +314,14 @@ void Strand::load_progressed(const std::string& key, uint64_t n_loaded) {
 void Strand::load_finished(const std::string& key, uint64_t held_bytes) {
   const std::scoped_lock lock(mutex_);
   if (loading_ == key) loading_.clear();
+  tell(key, {.kind = ModelNews::Kind::kReady});
   apply(planner_.load_finished(key, held_bytes, now()));
 }
 
 void Strand::load_failed(const std::string& key, const LoadFailure& failure) {
   const std::scoped_lock lock(mutex_);
   if (loading_ == key) loading_.clear();
+  tell(key, {.kind = ModelNews::Kind::kFailed, .detail = failure.text});
   apply(planner_.load_failed(key, failure, now()));
 }
 
@@ -324,6 +343,7 @@ void Strand::runner_gone(RunnerWatch& watch, const std::string& detail) {
     if (ticket->watch.get() == &watch && ticket->has_streamed) streamed.push_back(id);
   const std::string key = watch.key();
   if (loading_ == key) loading_.clear();
+  tell(key, {.kind = ModelNews::Kind::kUnloaded, .detail = detail});
   // Another runner may start before this thread ends. The strand's thread joins this one.
   if (const auto found = watches_.find(key); found != watches_.end()) {
     ended_.push_back(std::move(found->second));

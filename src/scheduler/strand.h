@@ -23,7 +23,7 @@ namespace billow::scheduler {
 
 class Strand final : private RunnerEvents {
  public:
-  Strand(const Options& options, StartRunner start);
+  Strand(const Options& options, StartRunner start, OnNews on_news);
   ~Strand() override;  // calls close()
 
   // A job from its arrival to its end. The waiting caller owns it; the strand's lock guards it.
@@ -79,6 +79,7 @@ class Strand final : private RunnerEvents {
   void apply(Actions actions);
   void carry_out(const Action& action);
   void start_load(const Action& action);
+  void tell(const std::string& key, ModelNews news) const;
   Ticket* find(RequestId id);
   // Waits for a runner and reports all stages in order.
   void wait_for_runner(Lock& lock, Ticket& ticket, const std::stop_token& stop,
@@ -87,6 +88,7 @@ class Strand final : private RunnerEvents {
 
   const Options options_;
   const StartRunner start_;
+  const OnNews on_news_;
   mutable std::mutex mutex_;
   Planner planner_;
   std::deque<Action> todo_;  // remaining actions of apply()

@@ -55,6 +55,13 @@ Failure failure_of(const std::exception_ptr& thrown) {
   }
 }
 
+int64_t unix_ms() {
+  using std::chrono::milliseconds;
+  return std::chrono::duration_cast<milliseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
 std::string request_id(const http::Request& request) {
   const std::string_view given = request.headers.get("X-Request-Id");
   return metrics::is_request_id(given) ? std::string(given) : metrics::new_request_id();
@@ -136,6 +143,7 @@ class Caller {
       if (route_.writes_store && context_.read_only)
         throw http::StatusError(403, "the model store of this server is read-only");
       trace->mark("received");
+      tell_begin(*trace);
       route_.handler(call);
     } catch (...) {
       failure = failure_of(std::current_exception());
@@ -166,6 +174,7 @@ class Caller {
     const Clock::duration time = Clock::now() - trace.began();
     if (!call.model().empty()) trace.set_model(call.model());
     trace.finish(end.status, end.text);
+    tell_end(trace);
     record(context_.metrics, {.request = call.request(),
                               .route = route_.pattern,
                               .model = call.model(),
@@ -175,6 +184,21 @@ class Caller {
                               .time = time,
                               .error = end.text,
                               .is_watched = route_.is_watched});
+  }
+
+  // Publishes events of the requests whose traces are kept.
+  void tell_begin(const metrics::Trace& trace) const {
+    if (!route_.is_traced || !context_.feed.has_readers()) return;
+    context_.feed.publish(
+        "request",
+        {{"time", unix_ms()}, {"id", trace.id()}, {"route", trace.route()}, {"state", "begun"}});
+  }
+  void tell_end(const metrics::Trace& trace) const {
+    if (!route_.is_traced || !context_.feed.has_readers()) return;
+    Json json = trace.summary();
+    json["time"] = unix_ms();
+    json["state"] = "ended";
+    context_.feed.publish("request", json);
   }
 
   CallContext& context_;

@@ -10,6 +10,7 @@
 #include "http/server.h"
 #include "metrics/metrics.h"
 #include "metrics/trace.h"
+#include "server/event_feed.h"
 
 namespace billow::server {
 
@@ -17,6 +18,7 @@ namespace billow::server {
 struct CallContext {
   metrics::Metrics& metrics;
   metrics::TraceStore& traces;
+  EventFeed& feed;
   std::string node_name;
   bool read_only = false;
 };

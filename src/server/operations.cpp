@@ -1,11 +1,13 @@
 #include "server/operations.h"
 
 #include <algorithm>
+#include <chrono>
 #include <memory>
 #include <utility>
 
 #include "api/fields.h"
 #include "base/json.h"
+#include "http/sse.h"
 #include "http/status.h"
 #include "store/name.h"
 
@@ -61,6 +63,23 @@ void show_trace(Call& call, const metrics::TraceStore& traces) {
   respond_json(call, 200, format == "chrome" ? trace->to_chrome_json() : trace->to_json());
 }
 
+// Streams the events of the server until the client disconnects or the server ends. The first event
+// is the memory, so that a client needs no other request for it.
+void stream_events(Call& call, const Operations& operations) {
+  constexpr std::chrono::seconds kKeepAlive{15};
+  const std::unique_ptr<EventFeed::Reader> reader = operations.feed.read();
+  if (reader == nullptr)
+    throw http::StatusError(503, "too many programs read the events of this server: " +
+                                     std::to_string(EventFeed::kMaxReaders) + " at most");
+  call.add_header("Cache-Control", "no-store");
+  call.add_header("X-Accel-Buffering", "no");  // nginx would hold events back
+  const std::string first = http::sse_event(api::to_text(operations.memory()), "memory");
+  if (!call.begin_stream(200, "text/event-stream", first)) return;
+  while (const auto events = reader->next(call.stop(), kKeepAlive))
+    if (!call.write(events->empty() ? ": \n\n" : *events)) return;
+  if (!call.stop().stop_requested()) call.finish(http::sse_event("{}", "end"));
+}
+
 // Returns other names of the same model that clients may use.
 std::vector<std::string> aliases_of(const std::string& name) {
   const std::optional<store::Name> parsed = store::parse_name(name);
@@ -93,6 +112,11 @@ std::vector<api::Route> operation_routes(const Operations& operations) {
   add("/api/history", [&](Call& call) { respond_json(call, 200, operations.history()); });
   add("/api/server", [&](Call& call) { respond_json(call, 200, operations.server()); });
   add("/api/trace/:id", [&](Call& call) { show_trace(call, operations.traces); });
+  api::Route& events = routes.emplace_back();
+  events.methods = {Method::kGet};
+  events.pattern = "/api/events";
+  events.handler = [&](Call& call) { stream_events(call, operations); };
+  events.is_watched = true;
   return routes;
 }
 

@@ -9,6 +9,7 @@
 #include "base/json_fwd.h"
 #include "metrics/metrics.h"
 #include "scheduler/scheduler.h"
+#include "server/event_feed.h"
 
 namespace billow::server {
 
@@ -23,13 +24,15 @@ struct Operations {
   metrics::TraceStore& traces;
   std::function<Json()> memory;   // memory_json()
   std::function<Json()> history;  // History::json()
+  EventFeed& feed;
   // Returns server facts for the web page: {"version","node","read_only","on_network"}.
   std::function<Json()> server;
   bool aliases = false;  // add vLLM's names to /metrics
 };
 
 // Returns the routes GET /healthz, /readyz, /health, /metrics, /metrics/load, /api/trace,
-// /api/trace/:id, /api/memory, /api/history and /api/server. `operations` must outlive the routes.
+// /api/trace/:id, /api/memory, /api/history, /api/events and /api/server. `operations` must outlive
+// the routes.
 std::vector<api::Route> operation_routes(const Operations& operations);
 
 // Converts the scheduler's state to the load that metrics report.

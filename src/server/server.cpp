@@ -92,16 +92,20 @@ class Server::Parts {
         registry_(store_, options_.registry),
         metrics_(options_.own_version, options_.isa),
         traces_(options_.n_traces),
-        scheduler_(options_.models_loaded,
-                   [this](const scheduler::Launch& launch) { return start_runner(launch); }),
+        scheduler_(
+            options_.models_loaded,
+            [this](const scheduler::Launch& launch) { return start_runner(launch); },
+            [this](const scheduler::ModelNews& news) { publish_news(news, feed_, history_); }),
         catalog_(store_, options_.describe, {.go_templates = options_.go_templates}),
         slots_(options_.models_loaded.n_parallel),
         slot_files_(options_.slot_files),
-        generator_(catalog_, scheduler_, metrics_, latest_contexts_, slots_, options_.generation),
+        generator_(catalog_, scheduler_, metrics_, latest_contexts_, slots_, options_.generation,
+                   [this](const metrics::Trace& trace, const std::string& model,
+                          const Json& event) { publish_context(trace, model, event); }),
         embedder_(catalog_, scheduler_, metrics_, latest_contexts_,
                   {.num_ctx = options_.generation.num_ctx,
                    .max_context = options_.generation.max_context}),
-        context_{metrics_, traces_, options_.node_name, options_.read_only},
+        context_{metrics_, traces_, feed_, options_.node_name, options_.read_only},
         operations_{
             .not_ready = [this] { return not_ready(); },
             .model_not_ready = [this](const std::string& model,
@@ -110,7 +114,8 @@ class Server::Parts {
             .metrics = metrics_,
             .traces = traces_,
             .memory = [this] { return memory_json(scheduler_.state()); },
-            .history = [this] { return history_->json(); },
+            .history = [this] { return history_.json(); },
+            .feed = feed_,
             .server = [this] { return server_json(); },
             .aliases = options_.metrics_aliases},
         origins_(options_.origins),
@@ -118,7 +123,10 @@ class Server::Parts {
     check_store();
     if (options_.prune && !options_.read_only) prune();
     for (const std::string& model : options_.preload) cold_.emplace_back(model, "being loaded");
-    history_.emplace(kSampleEvery, [this] { return sample(); });
+    observer_.emplace(feed_, history_,
+                      Observer::Sources{.state = [this] { return scheduler_.state(); },
+                                        .sample = [this] { return sample(); }});
+    feed_.on_read([this] { observer_->wake(); });
     http_.emplace(http_options(), http_routes(context_, routes()));
     if (!options_.preload.empty())
       preloader_ = std::jthread([this](std::stop_token stop) { load_all(stop); });
@@ -137,6 +145,7 @@ class Server::Parts {
       if (stopped_) return false;
     }
     end_preloading();
+    feed_.close();  // its readers would keep the server alive
     const auto until = std::chrono::steady_clock::now() + timeout;
     const bool answered = http_->drain(timeout, kCancelTime);
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
@@ -151,6 +160,7 @@ class Server::Parts {
       stopped_ = draining_ = true;
       stopped_changed_.notify_all();
     }
+    feed_.close();
     catalog_.cancel();
     lookups_.cancel();
     end_preloading();
@@ -295,8 +305,20 @@ class Server::Parts {
                   .busy_ratio = now.busy_ratio,
                   .n_prompt = totals.n_prompt,
                   .n_generated = totals.n_generated};
-    for (const metrics::Load::ModelLoad& model : now.models) sample.held_bytes += model.held_bytes;
+    for (const metrics::Load::ModelLoad& model : now.models)
+      sample.held.emplace_back(model.name, model.held_bytes);
     return sample;
+  }
+
+  // `event` is a transition or a compaction of a request's context.
+  void publish_context(const metrics::Trace& trace, const std::string& model, const Json& event) {
+    if (!feed_.has_readers()) return;
+    Json json = event;
+    json.erase("text");
+    json["time"] = unix_ms(WallClock::now());
+    json["id"] = trace.id();
+    json["model"] = model;
+    feed_.publish("context", json);
   }
 
   Json server_json() const {
@@ -309,6 +331,10 @@ class Server::Parts {
   metrics::Load load() const {
     metrics::Load load = load_of(scheduler_.state());
     load.ready = not_ready().empty();
+    const EventFeed::Counts events = feed_.counts();
+    load.n_event_readers = events.n_readers;
+    load.n_events_sent = events.n_sent;
+    load.n_events_missed = events.n_missed;
     load.n_max_models = options_.models_loaded.n_max_loaded == 0
                             ? scheduler::kAutoMaxLoaded
                             : options_.models_loaded.n_max_loaded;
@@ -368,6 +394,8 @@ class Server::Parts {
   registry::Client registry_;
   metrics::Metrics metrics_;
   metrics::TraceStore traces_;
+  EventFeed feed_;
+  History history_{kSampleEvery};
   scheduler::Scheduler scheduler_;
   mutable api::Lookups lookups_;
   api::Catalog catalog_;
@@ -384,7 +412,7 @@ class Server::Parts {
   std::vector<std::pair<std::string, std::string>>
       cold_;  // preloads that are pending or failed, each with its reason
 
-  std::optional<History> history_;
+  std::optional<Observer> observer_;
   std::optional<http::Server> http_;  // its handlers use all members above
   std::mutex preloader_mutex_;
   std::jthread preloader_;

@@ -331,7 +331,7 @@ class Run(ClientCase):
             term = Job(self.env, "pull", "m", columns=columns)
             self.addCleanup(term.close)
             term.wait_for("success")
-            lines = re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", term.shown.decode()).replace("\r", "\n").split("\n")
+            lines = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", term.shown.decode()).replace("\r", "\n").split("\n")
             self.assertLess(max(map(len, lines)), columns, lines)
             self.assertTrue(any(line.startswith("pulling 01234567") for line in lines), lines)
             if columns >= 40:

@@ -419,16 +419,16 @@ class Generate(ProgramTest):
         events = text_events("\n".join(dim))
         self.assertEqual(events[0], ("transition", 64, 128, 64))
         self.assertEqual(len(events), len(dim))
-        progress = re.findall(r"\r\033\[K(position \d+, ctx(?:64|128), \d+\.\d tokens/s, KV memory [\d.]+ [KM]iB)", shown)
+        progress = re.findall(r"\r\033\[J\033\[\?7l(position \d+, ctx(?:64|128), \d+\.\d tokens/s, KV memory [\d.]+ [KM]iB)", shown)
         self.assertGreaterEqual(len(progress), 1)
         # Each progress line is erased before the next output.
-        left = re.sub(r"position [^\r\n]*\r\033\[K", "", shown)
+        left = re.sub(r"position [^\r\n]*\r\033\[\?7h\r\033\[J", "", shown)
         self.assertNotIn("position", left)
         plain = self.on_terminal(*SMALL_CONTEXT, env={"NO_COLOR": "1"})
         self.assertNotIn("\033[2m", plain)
-        self.assertEqual(text_events(plain.replace("\r\033[K", "\n")), events)
+        self.assertEqual(text_events(plain.replace("\r\033[J", "\n")), events)
         self.assertEqual(self.on_terminal(*SMALL_CONTEXT, "--quiet"), "")
-        self.assertEqual(text_events(self.on_terminal(*SMALL_CONTEXT, "--no-live-events").replace("\r\033[K", "\n")), [])
+        self.assertEqual(text_events(self.on_terminal(*SMALL_CONTEXT, "--no-live-events").replace("\r\033[J", "\n")), [])
 
     def test_tr_4_a_chat_continues_beyond_its_context_and_reports_removed_messages(self):
         lines = b"".join(b"This is message number %d.\n" % i for i in range(9))

@@ -233,6 +233,7 @@ TEST(Adapter, LedgerCountsSharedAdapterOnceAndEvictsIdleOnes) {
   // A smaller budget evicts all adapters. They are loaded again when needed.
   tiny.engine.set_memory_budget(1);
   EXPECT_EQ(tiny.engine.memory().adapters, 0u);
+  EXPECT_EQ(tiny.engine.memory().adapters_evicted, 3 * one);
   tiny.engine.set_memory_budget(kPlenty);
   TinyEngine fresh(model);
   EXPECT_EQ(run(tiny.engine, {{prompt, with(greedy(5), kinds[1])}}),

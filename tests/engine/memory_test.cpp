@@ -199,11 +199,13 @@ TEST(Budget, NR_4_SmallerBudgetTakesOnlyIdleMemory) {
   while (!parking.engine.idle()) parking.engine.step();
   const size_t cached = parking.engine.memory().kv_cached;
   EXPECT_GT(cached, 0u);
+  EXPECT_EQ(parking.engine.memory().kv_evicted, 0u);
   // An idle engine frees all of its cached KV.
   const uint64_t total = needs().fixed + 4 * needs().rung128;
   const uint64_t kept = parking.engine.set_memory_budget(needs().fixed);
   EXPECT_LE(kept, needs().fixed);
   EXPECT_EQ(parking.engine.memory().kv_cached, 0u);
+  EXPECT_EQ(parking.engine.memory().kv_evicted, cached);
   EXPECT_EQ(parking.engine.memory().kv_backed, 0u);
   // The other engine then has room to grow.
   second.engine.set_memory_budget(total);

@@ -116,12 +116,14 @@ TEST(Prefix, SequencesEvictCachedMemory) {
     EXPECT_GT(model.engine.memory().kv_cached, 0u);
   }
   const size_t cached = model.engine.memory().kv_cached;
+  EXPECT_GT(model.engine.memory().kv_evicted, 0u);
   TinyEngine bounded(tiny("llama"), {.max_cached = cached / 2});
   for (unsigned i = 0; i < 3; ++i) {
     (void)run(bounded.engine, random_tokens(400, 300, i), greedy(5));
     EXPECT_LE(bounded.engine.memory().kv_cached, cached / 2);
     EXPECT_EQ(bounded.engine.memory().kv_cached, bounded.engine.memory().kv_in_use);
   }
+  EXPECT_GT(bounded.engine.memory().kv_evicted, 0u);
 }
 
 // The address space has room for running sequences only, so they also evict cached blocks there.

@@ -107,6 +107,11 @@ TEST_F(EmbedderService, ReportsStateAndFigures) {
   EXPECT_EQ(state["max_context"], 8192);
   EXPECT_FALSE(state.contains("degraded"));
   EXPECT_GT(state["prompt_tokens_per_second"].get<double>(), 0.0);
+  ASSERT_EQ(state["embed_passes"].size(), 1u);
+  EXPECT_EQ(state["embed_passes"][0][0], 1);
+  EXPECT_GT(state["embed_passes"][0][1].get<int64_t>(), 1'600'000'000'000);
+  EXPECT_EQ(state["embed_passes"][0][2], 1);
+  EXPECT_EQ(state["embed_passes"][0][3], 2);
   const std::vector<Figure> figures = parse_figures(state["figures"]);
   const auto created = std::ranges::find_if(figures, [](const Figure& figure) {
     return figure.name == "billow_embed_batches_created_total";

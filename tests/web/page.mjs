@@ -8,6 +8,7 @@ import { gzipSync } from 'node:zlib';
 import { HOSTILE, RICH, end, front as frontOf, line, telling } from './front.mjs';
 import { faultCases } from './faults.mjs';
 import { viewCases } from './views.mjs';
+import { watchingCases } from './watching.mjs';
 import { ask, askForMuch, theme } from './steps.mjs';
 
 const require = createRequire(new URL('../../web/package.json', import.meta.url));
@@ -448,6 +449,7 @@ const cases = {
   },
 
   ...faultCases({ setting, control, front, open: (...all) => open(...all), shot: (...all) => shot(...all) }),
+  ...watchingCases({ setting, control, front, open: (...all) => open(...all), shot: (...all) => shot(...all), axe: (...all) => axe(...all) }),
   ...viewCases({ setting, control, front, open: (...all) => open(...all), shot: (...all) => shot(...all), axe: (...all) => axe(...all) }),
 };
 

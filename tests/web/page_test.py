@@ -135,6 +135,13 @@ class Stage:
         while self.held:
             self.held.pop().close()
 
+    def work(self):
+        """Lets two models of the main server answer one request each."""
+        for path, body in (("/api/generate", {"model": "writer", "prompt": "1 2 3", "stream": False}),
+                           ("/api/embed", {"model": "vectors", "input": ["one text", "another one"]})):
+            request = urllib.request.Request(self.main.url + path, json.dumps(body).encode(), {"Content-Type": "application/json"})
+            urllib.request.urlopen(request, timeout=60).read()
+
     def fast(self):
         self.registry.slow = False
 
@@ -151,7 +158,7 @@ def serve_controls(stage):
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_POST(self):
             name = self.path.strip("/")
-            assert name in ("kill", "start", "crash", "fill", "line", "empty", "fast"), name
+            assert name in ("kill", "start", "crash", "fill", "line", "empty", "fast", "work"), name
             getattr(stage, name)()
             self.send_response(204)
             self.end_headers()

@@ -60,6 +60,7 @@ export const viewCases = ({ setting, control, front, open, shot, axe }) => ({
         response.writeHead(200, { 'Content-Type': 'application/json' });
         response.end(JSON.stringify({ budget_bytes: 500 * MIB, granted_bytes: 450 * MIB, waiting: 0, models: [] }));
       },
+      '/api/events': (_asked, response) => response.writeHead(200, { 'Content-Type': 'text/event-stream' }).write(': \n\n'),
     });
     await open(page, server.url);
     await page.getByRole('button', { name: 'Compare with more models' }).click();

@@ -43,6 +43,7 @@ class ApiClient {
   ApiClient(const ApiClient&) = delete;
   ApiClient& operator=(const ApiClient&) = delete;
 
+  const scheduler::Endpoint& endpoint() const noexcept { return endpoint_; }
   // Throws Error if no server answers.
   void check_server();
 

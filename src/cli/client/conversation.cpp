@@ -14,6 +14,7 @@
 #include "base/json.h"
 #include "cli/client/answer_printer.h"
 #include "cli/client/interrupt_watch.h"
+#include "cli/client/loading_line.h"
 #include "cli/client/prompt_files.h"
 #include "cli/client/show_text.h"
 #include "cli/client/status_line.h"
@@ -197,10 +198,9 @@ ShownAnswer show_answer(ApiClient& client, const std::string& path, const Json& 
                         print_now);
   Json last = Json::object();
   InterruptWatch watch([&client] { client.cancel(); });
-  StatusLine status;
-  status.show("");
+  LoadingLine waiting(client.endpoint());
   const auto take = [&](const Json& object) {
-    status.erase();
+    waiting.end();
     printer.take(object);
     if (object.value("done", false)) last = object;
     return true;
@@ -209,7 +209,7 @@ ShownAnswer show_answer(ApiClient& client, const std::string& path, const Json& 
     try {
       return client.stream(path, request, take);
     } catch (...) {
-      status.erase();
+      waiting.end();
       printer.end();
       const bool has_text = !printer.text().empty() || !printer.thinking().empty();
       if (has_text && ::isatty(STDOUT_FILENO) != 0)
@@ -217,7 +217,7 @@ ShownAnswer show_answer(ApiClient& client, const std::string& path, const Json& 
       throw;
     }
   }();
-  status.erase();
+  waiting.end();
   printer.end();
   print_now("\n\n");
   if (is_complete && last.empty()) {
@@ -231,11 +231,10 @@ void load_model(ApiClient& client, const std::string& model, const SessionSettin
   Json request = {{"model", model}};
   if (!settings.keep_alive.empty()) request["keep_alive"] = keep_alive_json(settings.keep_alive);
   const InterruptWatch watch([&client] { client.cancel(); });
-  StatusLine status;
-  status.show("");
+  LoadingLine waiting(client.endpoint());
   const bool is_complete =
       client.stream("/api/generate", request, [](const Json&) { return true; });
-  status.erase();
+  waiting.end();
   if (!is_complete) throw Error(ErrorCode::kIo, "interrupted while the model was loaded");
 }
 

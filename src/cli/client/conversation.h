@@ -23,7 +23,7 @@ struct ShownAnswer {
 ShownAnswer show_answer(ApiClient& client, const std::string& path, const Json& request,
                         const SessionSettings& settings);
 
-// Loads the model with an empty request. Shows a spinner while it waits.
+// Loads the model with an empty request. Shows the progress of the load while it waits.
 void load_model(ApiClient& client, const std::string& model, const SessionSettings& settings);
 
 // Reads messages and shows the answers until the user ends the session.

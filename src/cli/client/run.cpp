@@ -15,6 +15,7 @@
 #include "cli/client/conversation.h"
 #include "cli/client/create.h"
 #include "cli/client/create_plan.h"
+#include "cli/client/loading_line.h"
 #include "cli/client/prompt_files.h"
 #include "cli/client/transfer.h"
 #include "cli/command.h"
@@ -83,7 +84,10 @@ void embed(ApiClient& client, const std::string& model, const Options& options,
   if (!options.session.keep_alive.empty()) {
     request["keep_alive"] = keep_alive_json(options.session.keep_alive);
   }
-  const Json reply = client.post("/api/embed", request);
+  const Json reply = [&] {
+    const LoadingLine waiting(client.endpoint());
+    return client.post("/api/embed", request);
+  }();
   if (!reply.is_object() || !reply.contains("embeddings") || reply["embeddings"].empty()) {
     throw Error(ErrorCode::kInvalidInput, "the server sent no embedding");
   }

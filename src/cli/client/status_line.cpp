@@ -1,7 +1,6 @@
 #include "cli/client/status_line.h"
 
 #include <fmt/format.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -10,20 +9,13 @@
 #include <iterator>
 
 #include "cli/client/progress_text.h"
+#include "cli/terminal_line.h"
 
 namespace billow::cli {
 namespace {
 
 constexpr auto kFrameTime = std::chrono::milliseconds(100);
 constexpr const char* kFrames[] = {"⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"};
-constexpr const char* kEraseLine = "\r\033[K";
-
-// The last column stays free, because some terminals go to the next line after it.
-size_t usable_columns() {
-  winsize size{};
-  if (::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 79;
-  return size.ws_col - 1u;
-}
 
 }  // namespace
 
@@ -54,31 +46,24 @@ void StatusLine::turn() {
     changed_.wait_for(lock, kFrameTime);
     if (ended_ || !is_shown_) continue;
     ++frame_;
-    draw(true);
+    draw_line(line(true));
   }
 }
 
-void StatusLine::draw(bool with_spinner) {
-  std::string line;
+std::string StatusLine::line(bool with_spinner) {
   if (progress_) {
     progress_->bytes_per_second = rate_.bytes_per_second();
-    line = progress_line(step_, *progress_, usable_columns());
-  } else {
-    line = step_;
-    if (with_spinner)
-      line += (step_.empty() ? "" : " ") + std::string(kFrames[frame_ % std::size(kFrames)]);
-    line = cut_to_columns(line, usable_columns());
+    return progress_line(step_, *progress_, progress_columns());
   }
-  std::fputs((kEraseLine + line).c_str(), stderr);
-  std::fflush(stderr);
+  std::string line = step_;
+  if (with_spinner)
+    line += (step_.empty() ? "" : " ") + std::string(kFrames[frame_ % std::size(kFrames)]);
+  return cut_to_columns(line, progress_columns());
 }
 
 // Begins a new step. The line of the previous step stays on the screen.
 void StatusLine::begin(const std::string& step) {
-  if (is_terminal_ && is_shown_ && !step_.empty()) {
-    draw(false);
-    std::fputc('\n', stderr);
-  }
+  if (is_terminal_ && is_shown_ && !step_.empty()) end_line(line(false));
   step_ = step;
   progress_.reset();
   rate_ = {};
@@ -91,7 +76,7 @@ void StatusLine::show(const std::string& step) {
   if (!is_terminal_ && !step.empty() && step != step_) std::fprintf(stderr, "%s\n", step.c_str());
   if (!is_shown_ || step != step_) begin(step);
   progress_.reset();
-  if (is_terminal_) draw(true);
+  if (is_terminal_) draw_line(line(true));
 }
 
 void StatusLine::show(const std::string& step, uint64_t done, uint64_t total) {
@@ -105,17 +90,16 @@ void StatusLine::show(const std::string& step, uint64_t done, uint64_t total) {
   if (is_new) begin(step);
   rate_.add(std::chrono::steady_clock::now(), done);
   progress_ = {.n_done = done, .n_total = total};
-  if (is_new || done >= total) draw(false);  // otherwise the spinner's thread draws
+  if (is_new || done >= total) draw_line(line(false));  // otherwise the spinner's thread draws
 }
 
 void StatusLine::finish() {
   const std::lock_guard lock(mutex_);
   if (is_terminal_ && is_shown_) {
     if (step_.empty()) {
-      std::fputs(kEraseLine, stderr);
+      erase_line();
     } else {
-      draw(false);
-      std::fputc('\n', stderr);
+      end_line(line(false));
     }
   }
   is_shown_ = false;
@@ -123,7 +107,7 @@ void StatusLine::finish() {
 
 void StatusLine::erase() {
   const std::lock_guard lock(mutex_);
-  if (is_terminal_ && is_shown_) std::fputs(kEraseLine, stderr);
+  if (is_terminal_ && is_shown_) erase_line();
   is_shown_ = false;
   step_.clear();
   progress_.reset();

@@ -1,6 +1,6 @@
 // Shows on standard error what a command does. On a terminal, it is one line with a spinner that is
-// updated; elsewhere, one line for each new step. A line is never wider than the terminal. Owns a
-// thread for the spinner. Use it from one thread.
+// updated; elsewhere, one line for each new step. A line is never wider than the terminal, also
+// after a resize. Owns a thread for the spinner. Thread-safe.
 #pragma once
 
 #include <condition_variable>
@@ -35,7 +35,7 @@ class StatusLine {
  private:
   void turn();
   void begin(const std::string& step);
-  void draw(bool with_spinner);
+  std::string line(bool with_spinner);
 
   bool is_terminal_;
   std::mutex mutex_;  // guards the members below

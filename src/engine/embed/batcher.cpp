@@ -55,8 +55,9 @@ void add_to(MemoryUse& sum, const MemoryUse& use) {
   for (const auto field :
        {&MemoryUse::packed, &MemoryUse::weights, &MemoryUse::adapters, &MemoryUse::adapters_cached,
         &MemoryUse::kv_reserved, &MemoryUse::kv_granted, &MemoryUse::kv_cached,
-        &MemoryUse::kv_in_use, &MemoryUse::kv_backed, &MemoryUse::kv_max, &MemoryUse::scratch,
-        &MemoryUse::scratch_granted, &MemoryUse::budget, &MemoryUse::wanted})
+        &MemoryUse::kv_in_use, &MemoryUse::kv_backed, &MemoryUse::kv_max, &MemoryUse::kv_evicted,
+        &MemoryUse::adapters_evicted, &MemoryUse::scratch, &MemoryUse::scratch_granted,
+        &MemoryUse::budget, &MemoryUse::wanted})
     sum.*field += use.*field;
 }
 
@@ -307,9 +308,9 @@ void EmbedBatcher::run_pass(Worker& worker) {
           },
       .is_wanted = [&](size_t i) { return !worker.jobs[i]->is_cancelled.load(); }};
   const PassEnd end = worker.pass.run(worker.model, options_.max_attempts, events);
-  if (options_.on_pass_end) options_.on_pass_end(worker.n_tokens);
-  const MemoryUse memory = worker.model.memory();
   const std::chrono::duration<double> taken = Clock::now() - begin;
+  if (options_.on_pass_end) options_.on_pass_end({worker.taken.size(), worker.n_tokens, taken});
+  const MemoryUse memory = worker.model.memory();
   std::unique_lock lock(mutex_);
   worker.memory = memory;
   counts_.pass_seconds.observe(taken.count());

@@ -28,13 +28,20 @@
 
 namespace billow::engine {
 
+// A pass that has ended, with all its attempts.
+struct PassDone {
+  size_t n_texts = 0;
+  size_t n_tokens = 0;
+  std::chrono::duration<double> time{};
+};
+
 struct EmbedBatcherOptions {
   EmbedSettings sizes = {};
   size_t max_waiting = 65536;  // max queued texts
   size_t max_attempts = 4;     // max attempts of a pass, if memory is short
-  // Called on the thread of a pass at its start, and with its tokens at its end.
+  // Called on the thread of a pass at its start and at its end.
   std::function<void()> on_pass_begin = {};
-  std::function<void(size_t n_tokens)> on_pass_end = {};
+  std::function<void(const PassDone& pass)> on_pass_end = {};
 };
 
 struct EmbedRequest {

@@ -185,6 +185,7 @@ MemoryUse EncoderModel::memory() const {
   use.weights = account.of(context::MemoryClass::kWeights);
   use.adapters_cached = account.of(context::MemoryClass::kAdaptersCached);
   use.adapters = account.of(context::MemoryClass::kAdapters) + use.adapters_cached;
+  use.adapters_evicted = weights_->adapters.evicted_bytes();
   use.budget = account.budget;
   return use;
 }

@@ -3,7 +3,7 @@ import { modelOf, olderOf, placeOf } from './queue';
 import type { MemoryState, TraceHead } from './types';
 
 const trace = (id: string, status?: number): TraceHead => ({ id, route: '/api/chat', began_at: '', duration: 0, ...(status === undefined ? {} : { status }) });
-const state = (waiting: number, running: number, name = 'm', phase = 'ready'): MemoryState => ({ budget_bytes: 0, granted_bytes: 0, waiting, models: [{ name, state: phase, running, waiting }] });
+const state = (waiting: number, running: number, name = 'm', phase = 'ready'): MemoryState => ({ budget_bytes: 0, granted_bytes: 0, waiting, models: [{ name, state: phase, granted_bytes: 0, held_bytes: 0, kv_in_use_bytes: 0, kv_cached_bytes: 0, resident_bytes: 0, gpu_bytes: 0, running, waiting }] });
 
 describe('the place in the queue', () => {
   it('counts older requests that do not run', () => {

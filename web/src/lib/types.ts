@@ -146,10 +146,60 @@ export interface Plan {
   };
 }
 
-// A response of GET /api/memory; fields that the page does not use are left out.
+// A response of GET /api/memory, and the data of the event "memory".
+export interface MemoryRow {
+  name: string;
+  state: string;
+  granted_bytes: number;
+  held_bytes: number;
+  kv_in_use_bytes: number;
+  kv_cached_bytes: number;
+  resident_bytes: number;
+  gpu_bytes: number;
+  running: number;
+  waiting: number;
+  load_ratio?: number;
+}
 export interface MemoryState {
   budget_bytes: number;
   granted_bytes: number;
   waiting: number;
-  models: { name: string; state: string; running: number; waiting: number; load_ratio?: number }[];
+  models: MemoryRow[];
+}
+
+// A response of GET /api/history; fields that the page does not use are left out. Times are Unix
+// times in milliseconds.
+export type Sample = [time: number, running: number, waiting: number, busy: number, held: number, read: number, written: number, byModel?: Record<string, number>];
+export interface EvictionRow {
+  time: number;
+  model: string;
+  class: string; // "kv_cached", "adapters" or "model"
+  bytes: number;
+}
+export type PassRow = [time: number, texts: number, tokens: number, ms: number, model: string];
+export interface HistoryState {
+  samples: Sample[];
+  evictions: EvictionRow[];
+  passes: PassRow[];
+}
+
+// Data of other events of GET /api/events.
+export interface SampleEvent {
+  sample: Sample;
+}
+export interface ModelEvent {
+  time: number;
+  model: string;
+  state: string; // "loading", "ready", "failed", "unloading" or "unloaded"
+}
+export interface EmbeddingEvent {
+  time: number;
+  model: string;
+  passes: [time: number, texts: number, tokens: number, ms: number][];
+}
+export interface RequestEvent {
+  time: number;
+  id: string;
+  route: string;
+  state: string; // "begun" or "ended"
 }

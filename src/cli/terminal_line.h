@@ -1,0 +1,23 @@
+// A line of progress that is redrawn on the terminal of standard error. It stays a single line when
+// the terminal is resized: after each drawing, the cursor is at the start of the line. If a
+// narrower terminal wraps the line, it keeps the cursor at the first of the rows, and the next
+// drawing erases all of them. If a terminal cuts the line instead, nothing else is erased, either.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+namespace billow::cli {
+
+// Returns how wide a line on standard error may be now. The last column stays free, because some
+// terminals go to the next line after it. 79 if standard error is not a terminal.
+size_t progress_columns();
+
+// Replaces the line by `text`, which must not be wider than progress_columns().
+void draw_line(const std::string& text);
+// Replaces the line by `text` a last time. The cursor goes to the next line.
+void end_line(const std::string& text);
+// Erases the line. The cursor stays at its start.
+void erase_line();
+
+}  // namespace billow::cli
