@@ -14,6 +14,8 @@ constexpr std::chrono::microseconds kSpin{50};
 
 }  // namespace
 
+// Yields while it spins, because the thread that changes the number may need this core: a machine
+// can have more busy threads than cores.
 void ThreadTeam::Gate::wait_while(unsigned old) noexcept {
   const auto deadline = std::chrono::steady_clock::now() + kSpin;
   do {
@@ -21,6 +23,7 @@ void ThreadTeam::Gate::wait_while(unsigned old) noexcept {
       if (value() != old) return;
       _mm_pause();
     }
+    std::this_thread::yield();
   } while (std::chrono::steady_clock::now() < deadline);
   n_asleep_.fetch_add(1);
   while (value_.load() == old) value_.wait(old);
