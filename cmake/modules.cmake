@@ -73,7 +73,10 @@ function(billow_module name)
   endif()
   if(CMAKE_VERIFY_INTERFACE_HEADER_SETS)  # all_verify_interface_header_sets compiles each header alone
     file(GLOB_RECURSE headers CONFIGURE_DEPENDS *.h)
-    list(FILTER headers EXCLUDE REGEX "\\.inl\\.h$")  # parts of another file, not headers
+    set(parts ${headers})
+    list(FILTER parts INCLUDE REGEX "\\.inl\\.h$")
+    list(FILTER headers EXCLUDE REGEX "\\.inl\\.h$")
+    billow_parts_alone(${name} ${parts})
     set(scope PUBLIC)
     if(NOT ARG_SOURCES)
       set(scope INTERFACE)
@@ -87,6 +90,30 @@ function(billow_module name)
       target_compile_options(test_${name} PRIVATE -O1)
     endif()
   endif()
+endfunction()
+
+# billow_parts_alone(NAME part.inl.h...)
+#   Adds an object for each part of other files. The part compiles alone, with every instruction set and without
+#   earlier includes. Nothing calls its functions, so unused functions are no error. `ninja parts_alone` builds all.
+function(billow_parts_alone name)
+  if(NOT TARGET parts_alone)
+    add_custom_target(parts_alone)
+  endif()
+  if(NOT ARGN)
+    return()
+  endif()
+  set(sources "")
+  foreach(part IN LISTS ARGN)
+    cmake_path(RELATIVE_PATH part BASE_DIRECTORY ${CMAKE_SOURCE_DIR}/src OUTPUT_VARIABLE included)
+    cmake_path(GET part FILENAME file)
+    file(CONFIGURE OUTPUT parts_alone/${file}.cpp CONTENT "#include \"${included}\"\n")
+    list(APPEND sources ${CMAKE_CURRENT_BINARY_DIR}/parts_alone/${file}.cpp)
+  endforeach()
+  add_library(billow_${name}_parts_alone OBJECT EXCLUDE_FROM_ALL ${sources})
+  target_link_libraries(billow_${name}_parts_alone PRIVATE billow_${name})
+  target_compile_options(billow_${name}_parts_alone PRIVATE -march=sapphirerapids -fno-exceptions -Wall -Wextra -Werror
+    -Wno-unused-function -Wno-unneeded-internal-declaration)
+  add_dependencies(parts_alone billow_${name}_parts_alone)
 endfunction()
 
 # Test binaries whose tests start threads. Their label ends in "-threads", and `ninja threaded_tests` builds them.
