@@ -1,5 +1,5 @@
-// All bodies, in the order of their dependencies. Included inside the unnamed namespace of an isa/
-// file.
+// All bodies, for the files of isa/ that fill a whole table. The file includes its vector
+// vocabulary first.
 #pragma once
 
 #include "kernels/body/attention.inl.h"

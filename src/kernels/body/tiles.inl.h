@@ -1,4 +1,4 @@
-// The products with tiles and their base. The file that includes this one chooses Tiles.
+// The products with tiles and their base. The file that includes this one defines Tiles first.
 #pragma once
 
 #include "kernels/body/bf16_form.inl.h"
