@@ -50,7 +50,7 @@ def unfinished(where, text):
 
 
 def header_without_pragma_once(where, text):
-    if is_header(where) and ".inl." not in where.name and "\n#pragma once\n" not in "\n" + text:
+    if is_header(where) and "\n#pragma once\n" not in "\n" + text:
         yield 1, "no #pragma once"
 
 

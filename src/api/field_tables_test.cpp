@@ -11,6 +11,7 @@
 #include "api/ollama/field_tables.h"
 #include "api/openai/field_tables.h"
 #include "base/json.h"
+#include "base/test_source_dir.h"
 #include "http/status.h"
 
 namespace billow::api {
@@ -43,7 +44,7 @@ std::string markdown_of(const FieldTable& table) {
 }
 
 std::string documented() {
-  std::ifstream file(BILLOW_SOURCE_DIR "/docs/api/fields.md");
+  std::ifstream file(source_dir() + "/docs/api/fields.md");
   return {std::istreambuf_iterator<char>(file), {}};
 }
 

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "base/error.h"
+#include "base/test_source_dir.h"
 #include "cli/command.h"
 
 namespace billow::cli {
@@ -75,7 +76,7 @@ TEST_F(ConfigFile, WrongFilesAreRefusedWithTheirPlace) {
 
 // The table of variables is the one of the documents.
 TEST_F(ConfigFile, VariablesAreThoseOfTheDocuments) {
-  std::ifstream file(BILLOW_SOURCE_DIR "/docs/operations.md");
+  std::ifstream file(source_dir() + "/docs/operations.md");
   std::stringstream text;
   text << file.rdbuf();
   const std::regex row(R"(\| `--([a-z-]+)[^|]*\| (`([A-Z_]+)`)? ?\|[^\n]*)");

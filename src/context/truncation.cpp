@@ -37,7 +37,7 @@ std::vector<bool> staying(std::span<const ChatMessage> messages) {
 }
 
 // Returns the smallest cut that leaves at most `limit` tokens, at least 1. Assumes that the
-// approximate numbers of each cut are wrong by the same factor as that of the whole chat.
+// approximate number of the whole chat and those of all cuts are wrong by the same factor.
 size_t guessed_cut(const ChatCuts& cuts, size_t n_about, size_t limit, size_t n_whole) {
   const double scale =
       static_cast<double>(n_whole) / static_cast<double>(std::max<size_t>(1, n_about));

@@ -18,8 +18,8 @@ struct Known {
 };
 
 // One row per vocabulary, from the list of llama.cpp's converter (conversion/base.py,
-// get_vocab_base_pre). If that list has two names for a sum, this table has the name that the
-// converter writes.
+// get_vocab_base_pre). If that list has two names for a checksum, this table has the name that
+// the converter writes.
 constexpr std::array kKnown{
     Known{0xb0a6b1c0bd5998ebu, "a.x-4.0"},
     Known{0x49fc0303c9e0d2c2u, "afmoe"},

@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "base/test_source_dir.h"
 #include "gguf/file.h"
 
 namespace billow::gguf {
@@ -174,7 +175,7 @@ TEST(WriterDeathTest, MisuseFailsCheck) {
 
 // Files of other programs survive a read and a write byte for byte.
 std::vector<fs::path> real_files() {
-  std::vector<fs::path> folders = {fs::path(BILLOW_SOURCE_DIR) / "../shared/data/vocab"};
+  std::vector<fs::path> folders = {fs::path(source_dir()) / "../shared/data/vocab"};
   const char* models = std::getenv("BILLOW_TEST_MODELS");
   const char* home = std::getenv("HOME");
   if (models != nullptr) {

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/test_source_dir.h"
 #include "image/exif.h"
 
 namespace billow::image {
@@ -20,7 +21,7 @@ namespace {
 using std::filesystem::directory_iterator;
 using std::filesystem::path;
 
-const path kFixtures = path(BILLOW_SOURCE_DIR) / "tests/image/fixtures";
+const path kFixtures = path(source_dir()) / "tests/image/fixtures";
 
 std::string bytes_of(const path& file) {
   std::ifstream in(file, std::ios::binary);

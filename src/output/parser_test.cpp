@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "base/test_source_dir.h"
 #include "output/test_cases.h"
 
 namespace billow::output {
@@ -18,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path kSource = BILLOW_SOURCE_DIR;
+const fs::path kSource = source_dir();
 const fs::path kShared = kSource / "../shared/output-formats.md";
 
 // Returns the name of the format of a family in the cases.

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/test_source_dir.h"
 #include "output/format.h"
 #include "output/harmony.h"
 #include "output/test_cases.h"
@@ -20,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path kTemplates = fs::path(BILLOW_SOURCE_DIR) / "../shared/data/templates";
+const fs::path kTemplates = fs::path(source_dir()) / "../shared/data/templates";
 
 struct KnownTemplate {
   const char* file;

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/test_source_dir.h"
 
 namespace billow::prompt {
 namespace {
@@ -128,7 +129,7 @@ TEST(GoMessages, UnknownFieldsOfMessagesAreErrors) {
                Error);
 }
 
-const std::filesystem::path kShared = BILLOW_SOURCE_DIR "/../shared/data/gotmpl";
+const std::filesystem::path kShared = source_dir() + "/../shared/data/gotmpl";
 
 std::string read(const std::filesystem::path& path) {
   std::ostringstream text;

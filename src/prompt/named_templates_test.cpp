@@ -10,12 +10,13 @@
 #include <vector>
 
 #include "base/json.h"
+#include "base/test_source_dir.h"
 #include "prompt/go_messages.h"
 
 namespace billow::prompt {
 namespace {
 
-const std::filesystem::path kShared = BILLOW_SOURCE_DIR "/../shared/data";
+const std::filesystem::path kShared = source_dir() + "/../shared/data";
 
 std::string read(const std::filesystem::path& path) {
   std::ostringstream text;

@@ -9,13 +9,14 @@
 #include <vector>
 
 #include "base/json.h"
+#include "base/test_source_dir.h"
 #include "quant/type.h"
 
 namespace billow::quant {
 namespace {
 
 Json golden() {
-  std::ifstream file(BILLOW_SOURCE_DIR "/tests/golden/quant.json");
+  std::ifstream file(source_dir() + "/tests/golden/quant.json");
   return Json::parse(file);
 }
 

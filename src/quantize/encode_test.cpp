@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "base/test_source_dir.h"
 #include "cpu/features.h"
 #include "quantize/fits/fits.h"
 
@@ -46,7 +47,7 @@ Data golden_data() {
 }
 
 Json golden() {
-  std::ifstream file(BILLOW_SOURCE_DIR "/tests/golden/encodings.json");
+  std::ifstream file(source_dir() + "/tests/golden/encodings.json");
   return Json::parse(file);
 }
 

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/test_source_dir.h"
 #include "base/text.h"
 #include "gguf/tensor_type.h"
 
@@ -20,7 +21,7 @@ constexpr uint32_t kF32 = 0;
 constexpr uint32_t kF16 = 1;
 
 Json golden() {
-  std::ifstream file(BILLOW_SOURCE_DIR "/tests/golden/mixtures.json");
+  std::ifstream file(source_dir() + "/tests/golden/mixtures.json");
   return Json::parse(file);
 }
 

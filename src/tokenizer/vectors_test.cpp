@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/test_source_dir.h"
 #include "base/utf8.h"
 #include "gguf/file.h"
 #include "tokenizer/tokenizer.h"
@@ -20,7 +21,7 @@
 namespace billow::tokenizer {
 namespace {
 
-const std::string kFolder = std::string(BILLOW_SOURCE_DIR) + "/../shared/data/vocab/";
+const std::string kFolder = source_dir() + "/../shared/data/vocab/";
 
 std::string read_file(const std::string& path) {
   std::ifstream in(path, std::ios::binary);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "base/test_source_dir.h"
 #include "tokenizer/escaped_space.h"
 #include "tokenizer/sample_vocabularies.h"
 #include "tokenizer/settings.h"
@@ -38,7 +39,7 @@ Tokenizer tokenizer_of(const Json& golden) {
 }
 
 TEST(WordPieceGolden, LongWordsMatchTheTokenizersLibrary) {
-  std::ifstream file(BILLOW_SOURCE_DIR "/tests/golden/word_piece.json");
+  std::ifstream file(source_dir() + "/tests/golden/word_piece.json");
   const Json cases = Json::parse(file);
   ASSERT_FALSE(cases.empty());
   for (const Json& golden : cases) {

@@ -12,13 +12,14 @@
 #include <string>
 #include <vector>
 
+#include "base/test_source_dir.h"
 #include "vision/pixels.h"
 #include "vision/test_support.h"
 
 namespace billow::vision {
 namespace {
 
-const std::string kFolder = BILLOW_SOURCE_DIR "/../shared/data/vision/";
+const std::string kFolder = source_dir() + "/../shared/data/vision/";
 
 struct Recorded {
   std::string name;

@@ -9,11 +9,12 @@
 #include <fstream>
 #include <sstream>
 
+#include "base/test_source_dir.h"
 #include "vision/family.h"
 
 namespace billow::vision::test {
 
-std::string golden_folder() { return BILLOW_SOURCE_DIR "/tests/vision/golden/"; }
+std::string golden_folder() { return source_dir() + "/tests/vision/golden/"; }
 
 std::string bytes_of(const std::string& path) {
   std::ifstream in(path, std::ios::binary);

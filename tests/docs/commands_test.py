@@ -3,9 +3,11 @@
   commands_test.py --billow PROGRAM [DOCUMENT...]
 
 Each document has a home, a working folder and a server of its own, and its blocks run one after the other. The working folder has a small
-model as model.gguf. The models of MODELS are in the store and in a registry on this machine. In a block, port 11434 is replaced by a free
-port. A line that begins with `billow serve` starts a server in the background, which runs until the next one or until the document ends.
-In a `console` block, the lines after "$ " run, and the other lines are the output that is expected; "..." stands for any text.
+model as model.gguf, the safetensors of an embedding model in bge-small, and texts to embed as texts.jsonl and texts.csv. The models of
+MODELS are in the store and in a registry on this machine. In a block, port 11434 is replaced by a free port. A line that begins with
+`billow serve` starts a server in the background, which runs until the next one or until the document ends. In an `sh` block, curl fails if
+the server refuses the request. In a `console` block, the lines after "$ " run, and the other lines are the output that is expected; "..."
+stands for any text.
 
 A block that cannot run has a comment before it: <!-- not run: needs a network -->. The test prints these reasons, and fails on a block that
 neither runs nor has a reason. Blocks in the languages of SHOWN have no commands.
@@ -13,6 +15,7 @@ neither runs nor has a reason. Blocks in the languages of SHOWN have no commands
 
 import argparse
 import ast
+import json
 import os
 import pathlib
 import re
@@ -34,7 +37,8 @@ from server import MODELS as MODEL_FOLDER  # noqa: E402
 from server import WEIGHTS, Server  # noqa: E402
 
 DOCUMENTS = ["README.md", "docs/quick-start.md", "docs/from-ollama.md", "docs/from-llama-server.md", "docs/from-tei.md", "docs/examples.md",
-             "docs/privacy.md", "docs/security.md", "docs/troubleshooting.md", "docs/without-a-server.md"]
+             "docs/privacy.md", "docs/security.md", "docs/troubleshooting.md", "docs/without-a-server.md",
+             *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs" / "api").glob("*.md"))]
 # Names that the documents use. Here they are all the same small model, with short answers.
 MODELS = ["smollm2:135m", "llama3.2", "qwen3:4b"]
 SHORT = {"num_predict": 32, "temperature": 0}
@@ -42,6 +46,7 @@ SHORT = {"num_predict": 32, "temperature": 0}
 SETTINGS = 'max-context-size = 512\noverflow-policy = "stop"\n'
 MAX_BLOCK_SECONDS = 240  # a few seconds on a machine with nothing else to do
 EMBEDDER = MODEL_FOLDER / "all-minilm-l6-v2"
+RERANKER = ROOT / "tests" / "families" / "embedding" / "modern-bert-reranker.gguf"  # named bge-reranker in the store
 CLIENTS = pathlib.Path("~/.cache/billow/clients").expanduser()
 SHOWN = {"text", "json", "yaml", "toml", "ini", "http"}
 SERVE = re.compile(r"(?P<settings>(?:[A-Z_]+=\S+ +)*)billow serve\b(?P<options>[^#&\n]*?) *&? *(?:#.*)?")
@@ -64,6 +69,10 @@ class Session:
         settings.parent.mkdir(parents=True)
         settings.write_text(SETTINGS)
         (self.work / "model.gguf").symlink_to(WEIGHTS)
+        (self.work / "bge-small").symlink_to(EMBEDDER)
+        texts = [f"Text {number}." for number in range(200)]
+        (self.work / "texts.jsonl").write_text("".join(json.dumps({"body": text}) + "\n" for text in texts[:3]))
+        (self.work / "texts.csv").write_text("name,body\n" + "".join(f"t,{text}\n" for text in texts))
         (self.work / "node_modules").symlink_to(CLIENTS / "node" / "node_modules")
         # Hard links: a store is files that are replaced and never changed.
         shutil.copytree(store, self.home / ".ollama" / "models", copy_function=os.link)
@@ -77,6 +86,7 @@ class Session:
         text = block.text
         for port, own in self.ports.items():
             text = text.replace(port, own)
+        (self.home / ".curlrc").write_text("fail-with-body\n" if block.language == "sh" else "")
         if block.language == "sh":
             self.run_shell(text)
         elif block.language == "console":
@@ -188,6 +198,7 @@ def make_store(folder, program):
     try:
         for name in MODELS:
             server.add_model(name, parameters=SHORT)
+        server.add_model("bge-reranker", RERANKER)
         if EMBEDDER.exists():
             subprocess.run([program, "create", "all-minilm"], cwd=EMBEDDER, env=server.environment, check=True, capture_output=True)
         subprocess.run([program, "push", MODELS[0]], env=server.environment, check=True, capture_output=True)

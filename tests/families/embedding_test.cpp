@@ -15,6 +15,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/test_source_dir.h"
 #include "engine/changed_file.h"
 #include "engine/describe.h"
 #include "engine/embed/load.h"
@@ -55,7 +56,7 @@ constexpr double kMinCosine = 0.9999;
 constexpr double kMaxScoreError = 0.1;
 
 std::string path_of(const std::string& name, const char* suffix) {
-  return BILLOW_SOURCE_DIR "/tests/families/embedding/" + name + suffix;
+  return source_dir() + "/tests/families/embedding/" + name + suffix;
 }
 
 double cosine(const Vector& a, const Vector& b) {

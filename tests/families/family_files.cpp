@@ -10,6 +10,7 @@
 #include <stdexcept>
 
 #include "base/json.h"
+#include "base/test_source_dir.h"
 #include "convert/float_weights.h"
 #include "gguf/file.h"
 #include "quant/type.h"
@@ -24,7 +25,7 @@ std::string read_file(const std::string& path) {
 }
 
 std::vector<std::string> folders() {
-  return {BILLOW_SOURCE_DIR "/tests/families/data", shared_folder()};
+  return {source_dir() + "/tests/families/data", shared_folder()};
 }
 
 // Returns the path of a copy of the model with its BF16 matrices as floats. If the model has no
@@ -48,7 +49,7 @@ std::string test_name(const testing::TestParamInfo<std::string>& info) {
   return name;
 }
 
-std::string shared_folder() { return BILLOW_SOURCE_DIR "/../shared/data/families"; }
+std::string shared_folder() { return source_dir() + "/../shared/data/families"; }
 
 std::vector<std::string> family_names() {
   std::vector<std::string> names;

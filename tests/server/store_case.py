@@ -134,8 +134,8 @@ def tear_down():
 
 
 def all_of(cases, check):
-    """Runs check(case) for all cases, several in parallel. Raises the first failure."""
-    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+    """Runs check(case) for all cases, twelve in parallel, because they mostly wait. Raises the first failure."""
+    with concurrent.futures.ThreadPoolExecutor(12) as pool:
         for case, result in [(case, pool.submit(check, case)) for case in cases]:
             try:
                 result.result()

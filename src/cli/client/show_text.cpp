@@ -39,7 +39,7 @@ const Json& object_field(const Json& object, const char* key) {
   return found != object.end() && found->is_object() ? *found : empty;
 }
 
-// Numbers in metadata can be 2048 or 2048.0.
+// In metadata, a whole number can have the form 2048 or 2048.0.
 uint64_t whole(const Json& value) {
   if (value.is_number_unsigned()) return value.get<uint64_t>();
   const double number = value.is_number() ? value.get<double>() : 0.0;

@@ -56,7 +56,7 @@ std::string name_of(const ModelConfig& /*config*/, std::string name) {
 
 void turned_flat(Shaping& shaping) { shaping.turn(); }
 
-// Returns the rank that the library's authors chose if config.json omits it.
+// Returns the rank of config.json. If it is missing, returns the rank that the library computes.
 uint32_t rank_of(const ModelConfig& config, Spellings names, double exponent, double factor) {
   if (const auto rank = config.count(names)) return *rank;
   const double steps = std::nearbyint(std::pow(config.n_embd(), exponent) * factor / 32);

@@ -1,5 +1,16 @@
 // Attention of query rows over the blocks of one KV head, span by span. Rows are divided into tiles
 // of at most Isa::kAttentionRows. Each block is loaded once for all tiles.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/body/attention_softmax.inl.h"
+#include "kernels/body/attention_tile.inl.h"
+#include "kernels/kernel_table.h"
+
+namespace billow::kernels {
+namespace {
 
 // The data of a block that a tile needs.
 struct AttentionBlock {
@@ -205,3 +216,6 @@ void merge_attention(const AttentionArgs& args) noexcept {
     write_output(merged, args.v_len, sink_of(args, r), output_row(args, r));
   }
 }
+
+}  // namespace
+}  // namespace billow::kernels

@@ -1,6 +1,17 @@
 // The online softmax over one span (Milakov and Gimelshein, arXiv 1805.02867), in powers of two,
 // and the merging of spans. A partial result is partial_floats(v_len) floats: the output so far,
 // the lanes of the sum of weights, the max score, the sum.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/body/math.inl.h"
+#include "kernels/kernel_table.h"
+
+namespace billow::kernels {
+namespace {
+
 constexpr float kLowest = -3.0e38f;
 constexpr float kLog2E = 1.44269504f;
 constexpr size_t kMaximumAt = 16;  // after the output
@@ -122,3 +133,6 @@ inline void write_output(const float* partial, size_t v_len, float sink, float* 
     Isa::store(out + i, Isa::load(partial + i) * factor);
   }
 }
+
+}  // namespace
+}  // namespace billow::kernels

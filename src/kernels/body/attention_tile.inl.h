@@ -1,6 +1,17 @@
 // The inner loops of attention: R query rows with one block of 64 positions. R is at most
 // Isa::kAttentionRows, so that the sums stay in registers. The order of each score's and each
 // output's sum does not depend on R.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/body/kv_store.inl.h"
+#include "kernels/body/math.inl.h"
+#include "kernels/kernel_table.h"
+
+namespace billow::kernels {
+namespace {
 
 // Vectors of positions, or of a value's dimensions, whose sums R rows keep at the same time.
 template <size_t R>
@@ -333,3 +344,6 @@ inline void add_floats(const std::byte* v_block, size_t v_len, const float* weig
     }
   }
 }
+
+}  // namespace
+}  // namespace billow::kernels

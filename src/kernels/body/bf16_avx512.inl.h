@@ -1,4 +1,16 @@
 // The rounding vocabulary (explained in bf16_plain.inl.h) with AVX-512 BF16.
+#pragma once
+
+#include <immintrin.h>
+
+#include <cstdint>
+
+#include "kernels/body/vector_avx512.inl.h"
+#include "kernels/body/vocabulary.inl.h"
+
+namespace billow::kernels {
+namespace {
+
 struct Bf16 {
   static void store(uint16_t* to, F x) noexcept {
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(to),
@@ -12,3 +24,6 @@ struct Bf16 {
         _mm512_permutexvar_epi16(order, reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(odd, even))));
   }
 };
+
+}  // namespace
+}  // namespace billow::kernels

@@ -1,4 +1,15 @@
 // Activations and weights as BF16, rounded by Bf16.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/body/float_product.inl.h"
+#include "kernels/body/vocabulary.inl.h"
+#include "kernels/kernel_table.h"
+
+namespace billow::kernels {
+namespace {
 
 // For each 32 of k: bf16 [row][32].
 constexpr size_t kBf16RowBytes = kActivationGroup * 2;
@@ -28,3 +39,6 @@ inline void pack_f16_as_bf16(const PackArgs& args) noexcept {
     Isa::store_bytes(strip + at, Bf16::pairs(Isa::low_f16(halves), Isa::high_f16(halves)));
   }
 }
+
+}  // namespace
+}  // namespace billow::kernels

@@ -2,6 +2,16 @@
 //   store(to, x)      stores the lanes of x as BF16, to nearest, ties to even; NaN stays NaN
 //   pairs(even, odd)  the same for two vectors, in the low and high half of each lane
 // Instructions treat denormal numbers as 0; this code does not.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/body/vocabulary.inl.h"
+
+namespace billow::kernels {
+namespace {
+
 struct Bf16 {
   static uint16_t of(float x) noexcept {
     const uint32_t bits = __builtin_bit_cast(uint32_t, x);
@@ -24,3 +34,6 @@ struct Bf16 {
     return Isa::load_bytes(reinterpret_cast<const uint8_t*>(words));
   }
 };
+
+}  // namespace
+}  // namespace billow::kernels

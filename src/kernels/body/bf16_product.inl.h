@@ -1,5 +1,17 @@
 // Products of BF16 weights and activations with Bf16Dot, which adds the products of a pair of k to
 // 32-bit sums: for each output, pairs of k in order.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/body/bf16_form.inl.h"
+#include "kernels/body/pair_weights.inl.h"
+#include "kernels/body/vocabulary.inl.h"
+#include "kernels/kernel_table.h"
+
+namespace billow::kernels {
+namespace {
 
 // M rows of activations, 32 of k at a time.
 template <size_t M>
@@ -48,3 +60,6 @@ struct Bf16Product {
   }
   static F factor(const GemmArgs&, size_t) noexcept { return Isa::set1(1.0f); }
 };
+
+}  // namespace
+}  // namespace billow::kernels

@@ -1,6 +1,17 @@
 // Attention within one text. Keys and values are copied into panels of 16 floats by k, so that both
 // products read memory in order. A query's scores, weights and output never depend on other
 // queries.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/body/attention_softmax.inl.h"
+#include "kernels/body/math.inl.h"
+#include "kernels/kernel_table.h"
+
+namespace billow::kernels {
+namespace {
 
 // Packs keys [n][len] as panels of 16 keys: [n / 16][len rounded up][16].
 inline void pack_text_keys(const EncoderAttentionArgs& args, size_t n, size_t len,
@@ -171,3 +182,6 @@ void encoder_attention(const EncoderAttentionArgs& args) noexcept {
     text_rows_of<kRows>(args, panels, args.query_begin + begin, groups.begin(g + 1) - begin);
   }
 }
+
+}  // namespace
+}  // namespace billow::kernels

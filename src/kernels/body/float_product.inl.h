@@ -1,4 +1,17 @@
 // Products of float formats, in 32-bit floats: for each output, k in order, one multiply-add each.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/body/strips.inl.h"
+#include "kernels/kernel_table.h"
+#include "quant/types/bf16.h"
+#include "quant/types/f16.h"
+#include "quant/types/f32.h"
+
+namespace billow::kernels {
+namespace {
 
 // The values of k and k + 1 of a vector's outputs.
 struct Pair {
@@ -167,3 +180,6 @@ void pack_floats(const PackArgs& args) noexcept {
     Isa::transpose_words(rows, stride, out + at * quant::kStripRows);
   }
 }
+
+}  // namespace
+}  // namespace billow::kernels

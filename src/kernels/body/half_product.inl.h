@@ -3,6 +3,20 @@
 // sums are added to 32-bit sums, so that little precision is lost. Each 128 of k of activations are
 // scaled by a power of two, so that their max is from 4 to 8. Then sums stay below the largest half
 // unless weights exceed 100.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/body/pair_weights.inl.h"
+#include "kernels/body/products.inl.h"
+#include "kernels/body/vocabulary.inl.h"
+#include "kernels/isa/isa.h"
+#include "kernels/kernel_table.h"
+
+namespace billow::kernels {
+namespace {
+
 constexpr size_t kHalfStretch = 2 * quant::kPackedBlock;  // of k
 
 // For each 32 of k: f16 [row][32], float scales [row]. The scale is that of the 128 of k that
@@ -136,3 +150,6 @@ constexpr Overlay half_overlay() noexcept {
   overlay.types[static_cast<size_t>(quant::Type::kF16)] = {&kHalfInput, nullptr, gemm<HalfProduct>};
   return overlay;
 }
+
+}  // namespace
+}  // namespace billow::kernels

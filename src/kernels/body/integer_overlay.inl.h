@@ -1,14 +1,16 @@
 // The integer products of this file's Isa as an overlay. The base packs the weights, because its
 // packed form is the same.
-#include "kernels/body/math.inl.h"
-
-#include "kernels/body/quantize.inl.h"
-
-#include "kernels/body/strips.inl.h"
+#pragma once
 
 #include "kernels/body/integer_product.inl.h"
-
 #include "kernels/body/products.inl.h"
+#include "kernels/body/quantize.inl.h"
+#include "kernels/isa/isa.h"
+#include "kernels/kernel_table.h"
+#include "quant/type_list.h"
+
+namespace billow::kernels {
+namespace {
 
 constexpr ActivationLayout kIntegerInput = {InputKind::kCodes, kFewRows, Isa::kGroupRows,
                                             kActivationRowBytes, quantize_group};
@@ -27,3 +29,6 @@ constexpr Overlay integer_overlay(quant::TypeList<Formats...>) noexcept {
   (add_integer_product<Formats>(overlay), ...);
   return overlay;
 }
+
+}  // namespace
+}  // namespace billow::kernels

@@ -1,6 +1,19 @@
 // Products of integer formats. For each output and 32 (or 16) of k, in order: an exact integer sum,
 // one float multiply-add with the product of scales, and one with the offset. Weights from strips
 // and from panels have the same order. So results do not depend on how many rows run together.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/body/quantize.inl.h"
+#include "kernels/body/strips.inl.h"
+#include "kernels/kernel_table.h"
+#include "quant/packing.h"
+
+namespace billow::kernels {
+namespace {
+
 constexpr size_t kQuads = quant::kPackedBlock / 4;
 constexpr size_t kQuadBytes = quant::kStripRows * 4;
 using Words = uint16_t __attribute__((vector_size(sizeof(Isa::Bytes))));
@@ -326,3 +339,6 @@ struct IntegerProduct {
                      vector % kHalves * Isa::kLanes);
   }
 };
+
+}  // namespace
+}  // namespace billow::kernels

@@ -1,4 +1,15 @@
 // Writes keys and values of one position into a KV block (kernels/kv_block.h).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/body/math.inl.h"
+#include "kernels/kernel_table.h"
+#include "kernels/kv_block.h"
+
+namespace billow::kernels {
+namespace {
 
 // Returns the max magnitude of n values, a multiple of 16; not finite if any value is not finite.
 inline float max_magnitude(const float* x, size_t n) noexcept {
@@ -189,3 +200,6 @@ void store_kv(const StoreKvArgs& args) noexcept {
   (wide ? store_key_codes16 : store_key_codes8)(args.k, args.k_len, args.within, args.k_block);
   (wide ? store_value_codes16 : store_value_codes8)(args.v, args.v_len, args.within, args.v_block);
 }
+
+}  // namespace
+}  // namespace billow::kernels

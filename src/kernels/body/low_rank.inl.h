@@ -1,4 +1,14 @@
 // Low-rank additions of adapters to rows of products.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/body/math.inl.h"
+#include "kernels/kernel_table.h"
+
+namespace billow::kernels {
+namespace {
 
 inline F load_values(const float* p) noexcept { return Isa::load(p); }
 inline F load_values(const uint16_t* p) noexcept { return Isa::load_f16(p); }
@@ -50,3 +60,6 @@ void add_low_rank(const LowRankArgs& args) noexcept {
       return add_low_rank_blocks<int8_t>(args);
   }
 }
+
+}  // namespace
+}  // namespace billow::kernels

@@ -1,5 +1,12 @@
 // Elementary functions of vectors.
-using F = Isa::F;
+#pragma once
+
+#include <cstddef>
+
+#include "kernels/body/vocabulary.inl.h"
+
+namespace billow::kernels {
+namespace {
 
 // e^x to about 2 ulp: x = n ln 2 + r, a polynomial of degree 6 in r, times 2^n. 0 below -87.3,
 // where floats end.
@@ -40,3 +47,6 @@ inline void store_lanes(float* p, F x, size_t n) noexcept {
   if (n == Isa::kLanes) return Isa::store(p, x);
   Isa::store_first(p, x, n);
 }
+
+}  // namespace
+}  // namespace billow::kernels

@@ -1,6 +1,20 @@
 // Packs 16 rows of weights (quant/packing.h). Codes are written first, by quad of k. Scales are
 // written when those of the whole row are known. If scales stay integers, codes and scales are
 // written run by run.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/body/integer_product.inl.h"
+#include "kernels/body/strips.inl.h"
+#include "kernels/kernel_table.h"
+#include "quant/packing.h"
+#include "quant/parts.h"
+#include "quant/unpack.h"
+
+namespace billow::kernels {
+namespace {
 
 // Whether a group has one scale (and minimum) in f16, which the packed form copies bit for bit.
 // Other formats' scales are products, and are computed as floats.
@@ -292,3 +306,6 @@ void pack_strip(const PackArgs& args) noexcept {
     pack_strip_with_halves<Format>(args);
   }
 }
+
+}  // namespace
+}  // namespace billow::kernels

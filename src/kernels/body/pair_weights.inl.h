@@ -1,4 +1,15 @@
 // Weights of 16 bits whose products use two of k at a time, in the layout of strips.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/body/float_product.inl.h"
+#include "quant/packing.h"
+#include "quant/types/bf16.h"
+
+namespace billow::kernels {
+namespace {
 
 // V vectors of weights directly from their strips: of each pair of k, two halves in a lane.
 template <size_t V>
@@ -33,3 +44,6 @@ struct PairPanel {
     }
   }
 };
+
+}  // namespace
+}  // namespace billow::kernels

@@ -1,10 +1,8 @@
 // The base of overlays for 16-bit floats.
-#include "kernels/body/math.inl.h"
-
-#include "kernels/body/strips.inl.h"
+#pragma once
 
 #include "kernels/body/float_product.inl.h"
-
-#include "kernels/body/products.inl.h"
-
+#include "kernels/body/math.inl.h"
 #include "kernels/body/pair_weights.inl.h"
+#include "kernels/body/products.inl.h"
+#include "kernels/body/strips.inl.h"

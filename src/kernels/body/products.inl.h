@@ -3,6 +3,18 @@
 // slab (some blocks of k) of weights is decoded into a panel, which all rows use. Then the next
 // slab follows. A Product (integer_product, float_product) defines how weights are read and
 // multiplied.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/body/strips.inl.h"
+#include "kernels/kernel_table.h"
+#include "quant/packing.h"
+
+namespace billow::kernels {
+namespace {
+
 constexpr size_t kFewRows = 8;
 
 // A group of rows, and their inputs.
@@ -154,3 +166,6 @@ void gemm(const GemmArgs& args) noexcept {
     multiply_many<Product, Isa::kPanelVectors>(args, groups, vector);
   for (; vector < end; ++vector) multiply_many<Product, 1>(args, groups, vector);
 }
+
+}  // namespace
+}  // namespace billow::kernels

@@ -1,4 +1,14 @@
 // Quantizes activations to the integer layout of kernel_table.h.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/body/math.inl.h"
+#include "kernels/kernel_table.h"
+
+namespace billow::kernels {
+namespace {
 
 // Quantizes 32 floats to codes; returns their scale. If a value is not finite, all become NaN. If
 // the max is below 1e-30, all become 0.
@@ -48,3 +58,6 @@ void quantize_group(const float* const* rows, size_t n_rows, size_t k, std::byte
     }
   }
 }
+
+}  // namespace
+}  // namespace billow::kernels

@@ -1,4 +1,14 @@
 // Kernels that process one row.
+#pragma once
+
+#include <cstddef>
+
+#include "kernels/body/math.inl.h"
+#include "kernels/kernel_table.h"
+
+namespace billow::kernels {
+namespace {
+
 void rms_norm(const float* x, const float* weight, size_t n, float eps, float* out) noexcept {
   F squares = Isa::zero();
   for_vectors(n, [&](size_t i, size_t lanes) {
@@ -171,3 +181,6 @@ void softcap(float* x, size_t n, float cap) noexcept {
     store_lanes(x + i, softcapped(load_lanes(x + i, lanes), cap), lanes);
   });
 }
+
+}  // namespace
+}  // namespace billow::kernels

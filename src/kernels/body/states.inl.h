@@ -1,4 +1,15 @@
 // Recurrent states. Sums over keys use four chains: key n is in chain n % 4.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/body/math.inl.h"
+#include "kernels/state_kernels.h"
+
+namespace billow::kernels {
+namespace {
+
 constexpr size_t kPanelParts = kStatePanel / Isa::kLanes;
 constexpr size_t kChains = 4;
 
@@ -182,3 +193,6 @@ constexpr StateKernels make_state_kernels() noexcept {
           .conv = conv,
           .softplus = softplus};
 }
+
+}  // namespace
+}  // namespace billow::kernels

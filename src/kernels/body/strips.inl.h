@@ -1,5 +1,17 @@
 // The places of vectors of packed weights and of outputs: vector i is outputs [i * kLanes, (i + 1)
 // * kLanes).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/body/math.inl.h"
+#include "kernels/kernel_table.h"
+#include "quant/packing.h"
+
+namespace billow::kernels {
+namespace {
+
 constexpr size_t kHalves = quant::kStripRows / Isa::kLanes;  // vectors of a strip
 constexpr size_t kLaneBytes = Isa::kLanes * 4;
 constexpr size_t kInputsOfBlock = quant::kPackedBlock / kActivationGroup;
@@ -30,3 +42,6 @@ inline F bias_of(const GemmArgs& args, size_t vector, size_t lanes) noexcept {
 inline size_t end_vector(const GemmArgs& args) noexcept {
   return (args.n_end + quant::kStripRows - 1) / quant::kStripRows * kHalves;
 }
+
+}  // namespace
+}  // namespace billow::kernels

@@ -1,4 +1,24 @@
 // Fills a table with the kernels of this file's Isa.
+#pragma once
+
+#include <cstddef>
+
+#include "kernels/body/attention.inl.h"
+#include "kernels/body/encoder_attention.inl.h"
+#include "kernels/body/float_product.inl.h"
+#include "kernels/body/integer_product.inl.h"
+#include "kernels/body/kv_store.inl.h"
+#include "kernels/body/low_rank.inl.h"
+#include "kernels/body/pack.inl.h"
+#include "kernels/body/products.inl.h"
+#include "kernels/body/quantize.inl.h"
+#include "kernels/body/rows.inl.h"
+#include "kernels/kernel_table.h"
+#include "quant/type_list.h"
+
+namespace billow::kernels {
+namespace {
+
 constexpr ActivationLayout kIntegerInput = {InputKind::kCodes, kFewRows, Isa::kGroupRows,
                                             kActivationRowBytes, quantize_group};
 constexpr ActivationLayout kFloatInput = {InputKind::kF32, kFewRows, Isa::kFloatGroupRows,
@@ -37,3 +57,6 @@ constexpr KernelTable make_table(quant::TypeList<Formats...>, const StateKernels
   table.encoder_attention = encoder_attention;
   return table;
 }
+
+}  // namespace
+}  // namespace billow::kernels

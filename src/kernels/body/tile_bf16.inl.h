@@ -1,6 +1,21 @@
 // Products of BF16 with tiles, for any number of rows: 32 of k at a time, in order, added to 32-bit
 // sums. A slab of the weights of some strips stays in the first cache level while all rows use it.
 // Sums stay in tiles for one slab, and in `out` until the next slab.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/body/bf16_form.inl.h"
+#include "kernels/body/products.inl.h"
+#include "kernels/body/strips.inl.h"
+#include "kernels/body/tile_shapes.inl.h"
+#include "kernels/body/vocabulary.inl.h"
+#include "kernels/kernel_table.h"
+
+namespace billow::kernels {
+namespace {
+
 constexpr size_t kTileBytes = size_t{16} * 64;  // 32 of k of a strip
 constexpr size_t kTilesOfBlock = quant::kPackedBlock / kActivationGroup;
 // Max blocks of a slab: 24 KiB of two strips, half of the first cache level.
@@ -201,3 +216,6 @@ void tile_bf16_gemm(const GemmArgs& args) noexcept {
 
 constexpr ActivationLayout kTileBf16Input = {InputKind::kBF16, kTileGroupRows, kTileGroupRows,
                                              kBf16RowBytes, write_bf16};
+
+}  // namespace
+}  // namespace billow::kernels

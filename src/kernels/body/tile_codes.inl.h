@@ -2,6 +2,20 @@
 // operations on them are those of integer_product. So the results equal those of the base, bit for
 // bit. A panel holds signed bytes: the codes minus the offset that made them unsigned. A strip's
 // quads of a part of k are a tile.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/body/integer_product.inl.h"
+#include "kernels/body/products.inl.h"
+#include "kernels/body/quantize.inl.h"
+#include "kernels/body/tile_shapes.inl.h"
+#include "kernels/body/vocabulary.inl.h"
+#include "kernels/kernel_table.h"
+
+namespace billow::kernels {
+namespace {
 
 // The strips that a signed panel is filled from.
 template <quant::Packing P, size_t V>
@@ -183,3 +197,6 @@ void tile_gemm(const GemmArgs& args) noexcept {
 
 constexpr ActivationLayout kTileInput = {InputKind::kCodes, kFewRows, kTileGroupRows,
                                          kActivationRowBytes, quantize_group};
+
+}  // namespace
+}  // namespace billow::kernels

@@ -2,6 +2,19 @@
 // which all rows use. Weights and activations lose only the rounding to 8 bits of mantissa, which
 // is less than the rounding to 8-bit codes. A few rows cost as much as sixteen, so this is for
 // models that never evaluate only a few rows.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/body/integer_product.inl.h"
+#include "kernels/body/tile_bf16.inl.h"
+#include "kernels/body/tile_codes.inl.h"
+#include "kernels/kernel_table.h"
+
+namespace billow::kernels {
+namespace {
+
 template <quant::Packing P>
 struct Decoded {
   template <size_t S>
@@ -60,3 +73,6 @@ struct Decoded {
     }
   };
 };
+
+}  // namespace
+}  // namespace billow::kernels

@@ -1,5 +1,19 @@
 // The products with tiles as overlays over kTileBase. Integer formats use their codes, or are
 // decoded to BF16. Both overlays have BF16, and F16 as BF16.
+#pragma once
+
+#include <cstddef>
+
+#include "kernels/body/tile_bf16.inl.h"
+#include "kernels/body/tile_codes.inl.h"
+#include "kernels/body/tile_decoded.inl.h"
+#include "kernels/isa/isa.h"
+#include "kernels/kernel_table.h"
+#include "quant/type_list.h"
+
+namespace billow::kernels {
+namespace {
+
 template <class Format>
 constexpr void add_float_tile_product(Overlay& overlay) noexcept {
   TypeKernels& kernels = overlay.types[static_cast<size_t>(Format::kType)];
@@ -41,3 +55,6 @@ constexpr Overlay tile_bf16_overlay(quant::TypeList<Formats...>) noexcept {
   (add_decoded_product<Formats>(overlay), ...);
   return overlay;
 }
+
+}  // namespace
+}  // namespace billow::kernels

@@ -1,6 +1,15 @@
 // The use of the eight tiles by products: two groups of up to 16 rows of activations by two strips
 // of weights. Sums of group g and strip s are tile 2 g + s. Activations of g are tile 4 + g,
 // weights of s are tile 6 + s. So each load of a panel's tile serves two groups.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+namespace billow::kernels {
+namespace {
+
 struct TileShape {
   uint8_t rows = 0;
   uint16_t row_bytes = 0;
@@ -53,3 +62,6 @@ inline void each_tile(Dot dot) noexcept {
   if constexpr (G == 2 && S == 2)
     dot(std::integral_constant<int, 1>(), std::integral_constant<int, 1>());
 }
+
+}  // namespace
+}  // namespace billow::kernels

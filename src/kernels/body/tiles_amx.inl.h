@@ -1,6 +1,16 @@
 // The tile vocabulary (explained in tiles_emulated.inl.h) with AMX. The instructions are written as
 // assembly, because GCC 12 has a bug. It assumes that the intrinsic that loads a configuration
 // reads only 8 of its 64 bytes, and drops stores to the others.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/body/tile_shapes.inl.h"
+
+namespace billow::kernels {
+namespace {
+
 class Tiles {
  public:
   Tiles() = default;
@@ -43,3 +53,6 @@ class Tiles {
     __asm__ volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(C), "i"(A), "i"(B));
   }
 };
+
+}  // namespace
+}  // namespace billow::kernels

@@ -8,6 +8,16 @@
 //   dot_bf16<C, A, B>     the same for pairs of BF16. Even and odd k have separate float sums that
 //                         begin at 0; their total is added to C. The instruction treats denormal
 //                         numbers as 0; this code does not.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/body/tile_shapes.inl.h"
+
+namespace billow::kernels {
+namespace {
+
 class Tiles {
  public:
   Tiles() = default;
@@ -92,3 +102,6 @@ class Tiles {
   TileShape shapes_[8] = {};
   uint8_t tiles_[8][16][64];
 };
+
+}  // namespace
+}  // namespace billow::kernels

@@ -1,5 +1,17 @@
 // The vector vocabulary (explained in vector_scalar.inl.h) with AVX2, FMA and F16C: 8 floats, 32
 // codes.
+#pragma once
+
+#define BILLOW_VECTORS
+
+#include <immintrin.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace billow::kernels {
+namespace {
+
 struct Avx2 {
   using F = __m256;
   static constexpr size_t kLanes = 8;
@@ -263,3 +275,6 @@ struct Avx2 {
     }
   }
 };
+
+}  // namespace
+}  // namespace billow::kernels

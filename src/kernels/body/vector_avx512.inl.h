@@ -1,5 +1,17 @@
 // The vector vocabulary (explained in vector_scalar.inl.h) with AVX-512 F, BW, DQ, VL and VNNI: 16
 // floats, 64 codes.
+#pragma once
+
+#define BILLOW_VECTORS
+
+#include <immintrin.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace billow::kernels {
+namespace {
+
 struct Isa {
   using F = __m512;
   static constexpr size_t kLanes = 16;
@@ -228,3 +240,6 @@ struct Isa {
     __builtin_memcpy(out, &bits, sizeof bits);
   }
 };
+
+}  // namespace
+}  // namespace billow::kernels

@@ -21,6 +21,16 @@
 //                         groups, weights are decoded into a panel
 //   kGroupRows, kPanelVectors  rows and vectors of a tile of many rows
 //   kFloatGroupRows       rows of a tile of many rows, for floats
+#pragma once
+
+#define BILLOW_VECTORS
+
+#include <cstddef>
+#include <cstdint>
+
+namespace billow::kernels {
+namespace {
+
 struct Isa {
   using F = float;
   static constexpr size_t kLanes = 1;
@@ -186,3 +196,6 @@ struct Isa {
     }
   }
 };
+
+}  // namespace
+}  // namespace billow::kernels

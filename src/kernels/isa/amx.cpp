@@ -6,9 +6,6 @@
 #include "kernels/isa/isa.h"
 #include "quant/type_list.h"
 
-namespace billow::kernels {
-namespace {
-
 #include "kernels/body/vector_avx512.inl.h"
 
 #include "kernels/body/pairs.inl.h"
@@ -19,11 +16,17 @@ namespace {
 
 #include "kernels/body/tiles_amx.inl.h"
 
+namespace billow::kernels {
+namespace {
+
 constexpr const KernelTable& kTileBase = kAvx512;
+
+}  // namespace
+}  // namespace billow::kernels
 
 #include "kernels/body/tiles.inl.h"
 
-}  // namespace
+namespace billow::kernels {
 
 constinit const Overlay kAmx = tile_overlay(quant::Formats{});
 constinit const Overlay kAmxBf16 = tile_bf16_overlay(quant::Formats{});

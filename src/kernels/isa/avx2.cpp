@@ -6,16 +6,19 @@
 #include "quant/type_list.h"
 #include "quant/unpack.h"
 
+#include "kernels/body/vector_avx2.inl.h"
+
 namespace billow::kernels {
 namespace {
 
-#include "kernels/body/vector_avx2.inl.h"
-
 using Isa = Avx2;
+
+}  // namespace
+}  // namespace billow::kernels
 
 #include "kernels/body/bodies.inl.h"
 
-}  // namespace
+namespace billow::kernels {
 
 constinit const KernelTable kAvx2 = make_table(quant::Formats{}, kAvx2States);
 

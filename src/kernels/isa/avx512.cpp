@@ -6,14 +6,11 @@
 #include "quant/type_list.h"
 #include "quant/unpack.h"
 
-namespace billow::kernels {
-namespace {
-
 #include "kernels/body/vector_avx512.inl.h"
 
 #include "kernels/body/bodies.inl.h"
 
-}  // namespace
+namespace billow::kernels {
 
 constinit const KernelTable kAvx512 = make_table(quant::Formats{}, kAvx512States);
 

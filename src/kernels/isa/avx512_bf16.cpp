@@ -5,9 +5,6 @@
 #include "kernels/isa/isa.h"
 #include "quant/type_list.h"
 
-namespace billow::kernels {
-namespace {
-
 #include "kernels/body/vector_avx512.inl.h"
 
 #include "kernels/body/pairs.inl.h"
@@ -16,6 +13,9 @@ namespace {
 
 #include "kernels/body/bf16_form.inl.h"
 
+namespace billow::kernels {
+namespace {
+
 // vdpbf16ps treats denormal numbers as 0 and has its own rounding of sums.
 struct Bf16Dot {
   static F dot2(F sum, Isa::Bytes w, Isa::Bytes x) noexcept {
@@ -23,7 +23,13 @@ struct Bf16Dot {
   }
 };
 
+}  // namespace
+}  // namespace billow::kernels
+
 #include "kernels/body/bf16_product.inl.h"
+
+namespace billow::kernels {
+namespace {
 
 constexpr ActivationLayout kBf16Input = {InputKind::kBF16, kFewRows, Bf16Product::kGroupRows,
                                          kBf16RowBytes, write_bf16};

@@ -5,12 +5,12 @@
 #include "kernels/isa/isa.h"
 #include "quant/type_list.h"
 
-namespace billow::kernels {
-namespace {
-
 #include "kernels/body/vector_avx512.inl.h"
 
 #include "kernels/body/pairs.inl.h"
+
+namespace billow::kernels {
+namespace {
 
 struct Half {
   static Isa::Bytes fma(Isa::Bytes w, Isa::Bytes x, Isa::Bytes sum) noexcept {
@@ -20,9 +20,12 @@ struct Half {
   }
 };
 
+}  // namespace
+}  // namespace billow::kernels
+
 #include "kernels/body/half_product.inl.h"
 
-}  // namespace
+namespace billow::kernels {
 
 constinit const Overlay kAvx512Fp16 = half_overlay();
 

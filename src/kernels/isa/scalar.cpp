@@ -4,14 +4,11 @@
 #include "quant/type_list.h"
 #include "quant/unpack.h"
 
-namespace billow::kernels {
-namespace {
-
 #include "kernels/body/vector_scalar.inl.h"
 
 #include "kernels/body/bodies.inl.h"
 
-}  // namespace
+namespace billow::kernels {
 
 constinit const KernelTable kScalar = make_table(quant::Formats{}, kScalarStates);
 

@@ -6,18 +6,21 @@
 #include "kernels/isa/isa.h"
 #include "kernels/state_kernels.h"
 
+#include "kernels/body/vector_avx2.inl.h"
+
 namespace billow::kernels {
 namespace {
 
-#include "kernels/body/vector_avx2.inl.h"
-
 using Isa = Avx2;
+
+}  // namespace
+}  // namespace billow::kernels
 
 #include "kernels/body/math.inl.h"
 
 #include "kernels/body/states.inl.h"
 
-}  // namespace
+namespace billow::kernels {
 
 constinit const StateKernels kAvx2States = make_state_kernels();
 

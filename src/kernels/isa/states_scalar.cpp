@@ -4,16 +4,13 @@
 #include "kernels/isa/isa.h"
 #include "kernels/state_kernels.h"
 
-namespace billow::kernels {
-namespace {
-
 #include "kernels/body/vector_scalar.inl.h"
 
 #include "kernels/body/math.inl.h"
 
 #include "kernels/body/states.inl.h"
 
-}  // namespace
+namespace billow::kernels {
 
 constinit const StateKernels kScalarStates = make_state_kernels();
 

@@ -4,9 +4,6 @@
 #include "kernels/test_isa/test_isa.h"
 #include "quant/type_list.h"
 
-namespace billow::kernels {
-namespace {
-
 #include "kernels/body/vector_scalar.inl.h"
 
 #include "kernels/body/pairs.inl.h"
@@ -17,11 +14,17 @@ namespace {
 
 #include "kernels/body/tiles_emulated.inl.h"
 
+namespace billow::kernels {
+namespace {
+
 constexpr const KernelTable& kTileBase = kScalar;
+
+}  // namespace
+}  // namespace billow::kernels
 
 #include "kernels/body/tiles.inl.h"
 
-}  // namespace
+namespace billow::kernels {
 
 constinit const Overlay kAmxEmulated = tile_overlay(quant::Formats{});
 constinit const Overlay kAmxBf16Emulated = tile_bf16_overlay(quant::Formats{});

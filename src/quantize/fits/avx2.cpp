@@ -1,17 +1,9 @@
 // The searches for AVX2.
-#include "quant/half.h"
-#include "quantize/fits/fits.h"
-
-namespace billow::quantize {
-namespace {
-
-constexpr size_t kLanes = 8;
-
-#include "quantize/fits/lanes.inl.h"
+#define BILLOW_FITS_LANES 8
 
 #include "quantize/fits/fits.inl.h"
 
-}  // namespace
+namespace billow::quantize {
 
 const Fits kFitsAvx2 = {affine,         refined,      signed_parts, codebook,
                         codebook_block, signed_block, affine_block, positive_block};

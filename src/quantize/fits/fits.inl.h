@@ -1,5 +1,15 @@
-// The searches of fits.h, over one group per lane of a vector. The file of each instruction set
-// includes this file after lanes.inl.h.
+// The searches of fits.h, over one group per lane of a vector, for the file of each instruction
+// set.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "quantize/fits/fits.h"
+#include "quantize/fits/lanes.inl.h"
+
+namespace billow::quantize {
+namespace {
 
 // Loads elements begin .. begin + n - 1 of each group of a tile.
 template <size_t n>
@@ -398,3 +408,6 @@ void positive_block(const Tile& tile, int max_code, float* scales) noexcept {
   for_lanes<32>(tile, scales,
                 [&](const Tile& part, float* to) { positive_block_lanes(part, max_code, to); });
 }
+
+}  // namespace
+}  // namespace billow::quantize

@@ -1,5 +1,21 @@
 // The arithmetic of the searches on vectors, one group per lane. The file of each instruction set
-// includes this file in its unnamed namespace. It defines kLanes, the number of lanes of a vector.
+// defines BILLOW_FITS_LANES, the number of lanes of a vector, and includes fits.inl.h. Without that
+// number, a vector has 4 lanes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "quant/half.h"
+
+#ifndef BILLOW_FITS_LANES
+#define BILLOW_FITS_LANES 4
+#endif
+
+namespace billow::quantize {
+namespace {
+
+constexpr size_t kLanes = BILLOW_FITS_LANES;
 
 using Floats = float __attribute__((vector_size(sizeof(float) * kLanes)));
 using Ints = int32_t __attribute__((vector_size(sizeof(int32_t) * kLanes)));
@@ -368,3 +384,6 @@ BILLOW_LANES Floats fit_codebook_part(const Floats* x, const Floats* w,
   }
   return zero ? all(0.0f) : scale;
 }
+
+}  // namespace
+}  // namespace billow::quantize
