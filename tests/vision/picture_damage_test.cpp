@@ -202,6 +202,50 @@ TEST_F(PictureFiles, AnUnknownProjectorIsNamed) {
       << message;
 }
 
+// A part that the family does not have would change the result, so it is not ignored.
+TEST_F(PictureFiles, AnUnexpectedTensorIsNamed) {
+  const gguf::File file = open_family("smolvlm");
+  const std::array<float, 4> values{};
+  const auto with = [&](const std::string& added) {
+    return tried(file, {.add = [&](gguf::Writer& writer) {
+                   const std::array<uint64_t, 1> shape = {values.size()};
+                   writer.add_tensor(added, 0, shape, std::as_bytes(std::span(values)));
+                 }});
+  };
+  for (const char* added : {"v.blk.0.ls1.weight", "v.blk.2.attn_q_norm.weight", "v.blk.1.sinks",
+                            "v.blk.3.ln1.weight", "v.blk.x.ln1.weight", "v.pre_ln.weight",
+                            "v.class_embd", "v.deepstack.0.fc1.weight", "v.patch_embd.weight.1"}) {
+    const std::string message = with(added);
+    EXPECT_TRUE(names(message, std::string("changed.gguf: tensor ") + added + " is not expected"))
+        << message;
+  }
+  EXPECT_EQ(with("a.blk.0.ln1.weight"), "");  // of an encoder of sounds in the same file
+}
+
+TEST_F(PictureFiles, FewerLayersThanTheFileHasAreRefused) {
+  const std::string message =
+      tried(open_family("qwen2_vl"),
+            {.add = [](gguf::Writer& writer) { writer.set_uint("clip.vision.block_count", 2); }});
+  EXPECT_TRUE(names(message, "changed.gguf: tensor v.blk.2.")) << message;
+}
+
+TEST_F(PictureFiles, AFeedForwardLengthOf0IsReadFromTheTensor) {
+  expect_same(open_family("qwen2_vl"), {.add = [](gguf::Writer& writer) {
+                writer.set_uint("clip.vision.feed_forward_length", 0);
+              }});
+}
+
+TEST_F(PictureFiles, TheClassRowMayBeInAnotherFormat) {
+  const gguf::File file = open_family("internvl");
+  const gguf::TensorInfo& row = *file.find_tensor("v.class_embd");
+  const std::vector<std::byte> bf16 = encoded(row, quant::Type::kBF16);
+  expect_same(file, {.drop_tensor = "v.class_embd", .add = [&](gguf::Writer& writer) {
+                       const std::array<uint64_t, 3> shape = {row.shape[0], 1, 1};
+                       writer.add_tensor("v.class_embd", static_cast<uint32_t>(quant::Type::kBF16),
+                                         shape, bf16);
+                     }});
+}
+
 TEST_F(PictureFiles, QueryKeyAndValueMayBeOneMatrix) {
   const gguf::File file = open_family("smolvlm");
   std::vector<std::vector<std::byte>> joined;
@@ -278,7 +322,7 @@ TEST_F(PictureFiles, LimitsOfGemma4ClampProducts) {
     const std::string matrix = std::string("v.blk.1.") + part;
     const std::vector<float> wide = with_limits(file, matrix, kWide);
     EXPECT_TRUE(std::ranges::none_of(wide, [](float value) { return std::isnan(value); }));
-    EXPECT_EQ(wide, with_limits(file, "unused", kWide)) << part;
+    EXPECT_EQ(wide, with_limits(file, "unused.matrix", kWide)) << part;
     EXPECT_NE(wide, with_limits(file, matrix, {-0.01f, 0.01f, -1e30f, 1e30f})) << part;
     EXPECT_NE(wide, with_limits(file, matrix, {-1e30f, 1e30f, -0.01f, 0.01f})) << part;
   }

@@ -142,11 +142,18 @@ std::vector<std::byte> changed(const gguf::File& file, const Change& change) {
   return writer.to_bytes();
 }
 
+std::vector<std::byte> encoded(const gguf::TensorInfo& tensor, quant::Type type) {
+  const size_t n = tensor.n_elements();
+  std::vector<std::byte> bytes(quant::row_bytes(type, n));
+  quant::row(type).encode(reinterpret_cast<const float*>(tensor.data.data()), n, bytes.data());
+  return bytes;
+}
+
 std::vector<std::byte> with_matrices(const gguf::File& file, quant::Type type) {
   gguf::Writer writer;
   for (const gguf::Entry& entry : file.metadata()) writer.set(entry.key, entry.value);
-  std::vector<std::vector<std::byte>> encoded;
-  encoded.reserve(file.tensors().size());
+  std::vector<std::vector<std::byte>> matrices;
+  matrices.reserve(file.tensors().size());
   for (const gguf::TensorInfo& tensor : file.tensors()) {
     const std::vector<uint64_t> shape(tensor.shape.begin(), tensor.shape.begin() + tensor.n_dims);
     const quant::TypeRow& row = quant::row(type);
@@ -156,10 +163,8 @@ std::vector<std::byte> with_matrices(const gguf::File& file, quant::Type type) {
       writer.add_tensor(tensor.name, tensor.type, shape, tensor.data);
       continue;
     }
-    const size_t n = tensor.n_elements();
-    encoded.emplace_back(quant::row_bytes(type, n));
-    row.encode(reinterpret_cast<const float*>(tensor.data.data()), n, encoded.back().data());
-    writer.add_tensor(tensor.name, static_cast<uint32_t>(type), shape, encoded.back());
+    matrices.push_back(encoded(tensor, type));
+    writer.add_tensor(tensor.name, static_cast<uint32_t>(type), shape, matrices.back());
   }
   return writer.to_bytes();
 }

@@ -56,6 +56,8 @@ struct Change {
   std::function<void(gguf::Writer&)> add = {};  // sets keys and adds tensors
 };
 std::vector<std::byte> changed(const gguf::File& file, const Change& change);
+// Returns the values of a tensor in F32 as bytes of another format.
+std::vector<std::byte> encoded(const gguf::TensorInfo& tensor, quant::Type type);
 // Returns the file with all matrices in this format, if their rows have whole groups.
 std::vector<std::byte> with_matrices(const gguf::File& file, quant::Type type);
 

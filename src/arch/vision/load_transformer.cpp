@@ -68,8 +68,19 @@ PictureTransformer::PictureTransformer(PictureStyle style, vision::Rule rule,
 }
 
 void PictureTransformer::load(const WeightLoader& load) {
+  for (const gguf::TensorInfo& tensor : load.file().tensors()) {
+    if (uses_tensor(style_, tensor.name)) continue;
+    throw Error(ErrorCode::kUnsupported, load.file().path() + ": tensor " + tensor.name +
+                                             " is not expected in an encoder of this kind (" +
+                                             "clip.projector_type and the other metadata)");
+  }
   load_patches(load);
-  if (style_.class_row != ClassRow::kNone) load.vector("v.class_embd", class_row_, style_.n_embd);
+  if (style_.class_row != ClassRow::kNone) {
+    tensor::Tensor row;  // in any format
+    load.table("v.class_embd", row, style_.n_embd, 1);
+    class_row_.resize(style_.n_embd);
+    quant::row(row.type).decode(row.row(0), style_.n_embd, class_row_.data());
+  }
   positions_.load(load, style_, rule_);
   if (style_.rope) rope_.emplace(*style_.rope);
   if (style_.pre_norm) pre_norm_ = load_norm(load, "v.pre_ln");

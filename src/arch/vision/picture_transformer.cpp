@@ -98,10 +98,10 @@ void PictureTransformer::embed(const nn::Compute& compute, const PictureBatch& b
       nn::linear_with_outliers(compute, pixels, {{second_frame_, nullptr, second}});
       nn::add(compute, x, second);
     }
-    if (class_row_ != nullptr) {
+    if (!class_row_.empty()) {
       nn::for_rows(compute, x.n_rows, [&](size_t i) {
         if (rows.rows[begin + i].patch == PictureRow::kNoPatch)
-          std::copy_n(class_row_, style_.n_embd, x.row(i));
+          std::copy_n(class_row_.data(), style_.n_embd, x.row(i));
       });
     }
     const auto chunk = std::span(rows.rows).subspan(std::min(begin, rows.rows.size()));

@@ -88,9 +88,9 @@ class PictureTransformer final : public PictureEncoder {
 
   PictureStyle style_;
   Norms norms_;
-  Dense patches_;                // [n_embd][3 * patch_size^2]
-  tensor::Tensor second_frame_;  // the same shape
-  const float* class_row_ = nullptr;
+  Dense patches_;                 // [n_embd][3 * patch_size^2]
+  tensor::Tensor second_frame_;   // the same shape
+  std::vector<float> class_row_;  // [n_embd]; empty: none
   PicturePositions positions_;
   std::optional<nn::PlaneRope> rope_;
   Norm pre_norm_;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "arch/decoder/style.h"
@@ -98,5 +99,9 @@ PictureStyle read_picture_style(const Metadata& meta, nn::Activation gelu);
 
 // Makes norms RMS norms and biases optional.
 void set_plain(PictureStyle& style);
+
+// Returns whether an encoder of this style uses a tensor of its file. Only names of the encoder's
+// tensors ("v.") are known here; all others count as used.
+bool uses_tensor(const PictureStyle& style, std::string_view name);
 
 }  // namespace billow::arch
