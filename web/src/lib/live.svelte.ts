@@ -38,12 +38,13 @@ class Live {
     this.#followers.add(follower);
     let last = Date.now();
     void follower.refresh();
+    const TICK = Math.min(follower.every, 500);
     const timer = setInterval(() => {
       const pause = this.isOn && !follower.isMoving?.() ? IDLE_MS : follower.every;
-      if (document.hidden || !app.isUp || Date.now() - last < pause) return;
+      if (document.hidden || !app.isUp || Date.now() - last < pause - TICK / 2) return;
       last = Date.now();
       void follower.refresh();
-    }, Math.min(follower.every, 1000));
+    }, TICK);
     const onVisible = () => this.#update();
     document.addEventListener('visibilitychange', onVisible);
     this.#update();
