@@ -16,6 +16,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/test_source_dir.h"
 #include "engine/divergence.h"
 #include "engine/tiny_engine.h"
 #include "families/family_files.h"
@@ -42,7 +43,7 @@ constexpr Case kCases[] = {{"gemma3"},     {"gemma4"},   {"gemma4-e"}, {"internv
                            {"lfm2_vl"},    {"llama4"},   {"mistral3"}, {"qwen2_vl"},
                            {"qwen2_5_vl"}, {"qwen3_vl"}, {"qwen3_5"},  {"smolvlm"}};
 
-std::string folder() { return BILLOW_SOURCE_DIR "/../shared/data/vision/"; }
+std::string folder() { return source_dir() + "/../shared/data/vision/"; }
 
 // A prompt with a picture, as transformers evaluated it.
 struct Prompt {

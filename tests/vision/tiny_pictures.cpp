@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "arch/model.h"
+#include "base/test_source_dir.h"
 #include "cpu/thread_team.h"
 #include "image/picture.h"
 #include "tensor/arena.h"
@@ -51,7 +52,7 @@ std::string test_name(const testing::TestParamInfo<Family>& info) {
   return name;
 }
 
-std::string folder() { return BILLOW_SOURCE_DIR "/../shared/data/vision/"; }
+std::string folder() { return source_dir() + "/../shared/data/vision/"; }
 
 std::string missing_data() {
   if (std::filesystem::exists(folder() + "picture.png")) return "";
