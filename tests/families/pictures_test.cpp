@@ -220,9 +220,13 @@ TEST_P(Pictures, GiveTheSameAnswersWhenTheyAreEncodedInStages) {
   Prompt again = prompt_;
   prompt_.pictures = {from_file(engine, GetParam().name)};
   again.pictures = {from_file(engine, GetParam().name)};
-  const std::vector<Prompt> prompts = {text, prompt_, again};
+  std::vector<Prompt> prompts = {text, prompt_, again};
   EXPECT_EQ(answers(engine, prompts), (std::vector<Answer>{alone[0], alone[1], alone[1]}));
   EXPECT_EQ(again.pictures[0]->embeddings, prompt_.pictures[0]->embeddings);
+  EXPECT_EQ(engine.memory().pictures_cached, 0u);  // the prompts still use them
+  prompts.clear();
+  prompt_.pictures.clear();
+  again.pictures.clear();
   EXPECT_GT(engine.memory().pictures_cached, 0u);
   EXPECT_GT(engine.memory().held(), before);
   engine.set_memory_budget(0);  // frees all that is cached
