@@ -59,8 +59,8 @@ Weights read_weights(const std::string& path, const std::string& jinja,
     tokenizer::Tokenizer tokenizer = tokenizer::Tokenizer::load(header);
     const auto rerank = header.get_string("tokenizer.chat_template.rerank");
     scheduler::ModelFacts found = facts.get();
-    std::optional<ModelPictures> pictures = pictures_of(found, wanted.projector);
-    return {std::move(tokenizer), std::move(found), std::move(pictures), compiled(jinja),
+    const std::optional<ModelPictures> pictures = pictures_of(found, wanted.projector);
+    return {std::move(tokenizer), std::move(found), pictures, compiled(jinja),
             std::string(rerank.value_or(""))};
   } catch (...) {
     enough.request_stop();

@@ -51,7 +51,8 @@ Json head_of(const std::string& model, const std::string& bytes) {
 uint64_t bytes_of_others(const std::string& folder, const std::string& path) {
   uint64_t sum = 0;
   for (const std::string& name : store::children(folder)) {
-    const std::string file = folder + "/" + name;
+    std::string file = folder;
+    file.append("/").append(name);
     const store::UnwrittenFile is_unwritten(file);
     if (name.find(kUnfinished) != std::string::npos && is_unwritten) {
       ::unlink(file.c_str());

@@ -404,6 +404,8 @@ void Engine::end(Sequence& sequence, FinishReason reason) {
   std::erase_if(running_, [&](const std::shared_ptr<Sequence>& candidate) {
     return candidate.get() == &sequence;
   });
+  // Nobody calls step() again for a pass whose sequences are gone.
+  if (running_.empty() && picture_reader_) picture_reader_->cancel();
 }
 
 bool Engine::grant_rung(Sequence& sequence, size_t rung) {

@@ -161,10 +161,19 @@ void PictureReader::end() {
     from += n;
   }
   for (const std::shared_ptr<Picture>& picture : pictures_) keep(*picture);
+  free_pass();
+}
+
+void PictureReader::cancel() {
+  if (busy()) free_pass();
+}
+
+void PictureReader::free_pass() {
   pictures_.clear();
   tiles_.clear();
   arena_.trim();
   (*give_back_)(granted_bytes_);
+  granted_bytes_ = 0;
 }
 
 // Keeps the embeddings for later pictures with the same digest.

@@ -71,10 +71,14 @@ class PictureReader {
   // the pictures have embeddings. Returns whether the pass has ended. Throws Error if there is no
   // scratch memory. REQUIRES: busy().
   bool run(cpu::ThreadTeam& team, std::chrono::steady_clock::time_point until);
+  // Ends the pass, if there is one, without results, and gives its bytes back. Its pictures cannot
+  // be encoded again.
+  void cancel();
 
  private:
   uint64_t embedding_bytes(const Picture& picture) const noexcept;
   void end();
+  void free_pass();
   void keep(const Picture& picture);
 
   gguf::File file_;

@@ -274,6 +274,28 @@ TEST_P(Pictures, GiveTheSameAnswerAmongOthersAndFromTheCache) {
   }
 }
 
+TEST_P(Pictures, TheirPassEndsWithTheLastSequence) {
+  EngineOptions options = exact();
+  options.projector = folder() + GetParam().name + ".mmproj.gguf";
+  options.max_pass_time = std::chrono::nanoseconds(1);
+  Engine engine(path_, options);
+  const std::shared_ptr<Picture> picture = from_file(engine, GetParam().name);
+  const uint64_t before = engine.memory().held();
+  engine::SequenceOptions request = engine::greedy(8);
+  request.pictures = {picture};
+  const auto sequence = engine.start(prompt_.tokens, request);
+  engine.step();  // the text before the picture, and the first stage
+  EXPECT_EQ(picture->embeddings, nullptr);
+  EXPECT_GT(engine.memory().scratch_granted, 0u);
+  const uint64_t scratch = engine.memory().scratch_granted;
+  engine.finish(*sequence, engine::FinishReason::kStop);
+  EXPECT_TRUE(engine.idle());
+  EXPECT_LT(engine.memory().scratch_granted, scratch);
+  EXPECT_GE(engine.memory().held(), before);
+  prompt_.pictures = {from_file(engine, GetParam().name)};
+  EXPECT_EQ(answers(engine, {&prompt_, 1})[0].tokens.size(), 8u);
+}
+
 TEST_P(Pictures, AreRefusedIfTheyDoNotFitThePrompt) {
   Engine engine(path_, exact());
   Prompt more = prompt_;

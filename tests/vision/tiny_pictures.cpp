@@ -30,7 +30,7 @@ image::Picture picture() { return image::decode(bytes_of(folder() + "picture.png
 }  // namespace
 
 const std::vector<Family>& families() {
-  constexpr uint64_t kGemma4Pixels = 140 * 12 * 12;
+  constexpr uint64_t kGemma4Pixels = uint64_t{140} * 12 * 12;
   static const std::vector<Family> kFamilies = {{"gemma3"},
                                                 {"gemma4", 0, kGemma4Pixels},
                                                 {"gemma4-e", 0, kGemma4Pixels},

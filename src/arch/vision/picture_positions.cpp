@@ -24,8 +24,8 @@ std::vector<AxisTap> antialiased(size_t n_grid, size_t n, size_t i) {
   const float scale = static_cast<float>(n_grid) / static_cast<float>(n);
   const float support = std::max(scale, 1.0f);
   const float center = scale * (static_cast<float>(i) + 0.5f);
-  const auto first = static_cast<size_t>(std::max(center - support + 0.5f, 0.0f));
-  const size_t last = std::min(static_cast<size_t>(center + support + 0.5f), n_grid);
+  const auto first = static_cast<size_t>(std::max(std::floor(center - support + 0.5f), 0.0f));
+  const size_t last = std::min(static_cast<size_t>(std::floor(center + support + 0.5f)), n_grid);
   std::vector<AxisTap> taps;
   float sum = 0.0f;
   for (size_t index = first; index < last; ++index) {

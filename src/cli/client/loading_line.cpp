@@ -21,9 +21,9 @@ std::optional<ModelLoad> model_load(const Json& memory) {
   const auto models = memory.find("models");
   if (!memory.is_object() || models == memory.end() || !models->is_array()) return std::nullopt;
   for (const Json& model : *models) {
-    const ModelLoad load{.name = text_field(model, "name"),
-                         .n_loaded = count_field(model, "loaded_bytes"),
-                         .n_to_load = count_field(model, "to_load_bytes")};
+    ModelLoad load{.name = text_field(model, "name"),
+                   .n_loaded = count_field(model, "loaded_bytes"),
+                   .n_to_load = count_field(model, "to_load_bytes")};
     if (text_field(model, "state") == "loading" && load.n_to_load > 0) return load;
   }
   return std::nullopt;
