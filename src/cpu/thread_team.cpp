@@ -12,23 +12,16 @@ namespace {
 // Longer than the gaps between the regions of a forward pass, but too short for a noticeable load.
 constexpr std::chrono::microseconds kSpin{50};
 
-// A thread that has spun for longer than this yields between its looks. The thread that changes the
-// number may need this core, because a machine can have more busy threads than cores.
-constexpr std::chrono::microseconds kSpinAlone{5};
-
 }  // namespace
 
 void ThreadTeam::Gate::wait_while(unsigned old) noexcept {
-  const auto begin = std::chrono::steady_clock::now();
-  for (;;) {
+  const auto deadline = std::chrono::steady_clock::now() + kSpin;
+  do {
     for (int i = 0; i < 32; ++i) {
       if (value() != old) return;
       _mm_pause();
     }
-    const auto waited = std::chrono::steady_clock::now() - begin;
-    if (waited >= kSpin) break;
-    if (waited >= kSpinAlone) std::this_thread::yield();
-  }
+  } while (std::chrono::steady_clock::now() < deadline);
   n_asleep_.fetch_add(1);
   while (value_.load() == old) value_.wait(old);
   n_asleep_.fetch_sub(1);
