@@ -81,10 +81,7 @@ void Engine::evaluate(std::span<const int32_t> given_tokens, size_t first,
     const size_t end = wanted ? tokens.size() : std::max(done, std::min(first, tokens.size()));
     size_t n =
         std::min({wanted ? max_rows : SIZE_MAX, n_batch_, top - context.n_held(), end - next});
-    if (model().sees_whole_pictures && pictures.end_of_tile(next + n) != next + n) {
-      const size_t begin = pictures.begin_of_tile(next + n);
-      n = (begin > next ? begin : pictures.end_of_tile(next + n)) - next;
-    }
+    if (model().sees_whole_pictures) n = pictures.whole_tiles(next, n);
     kv_.evict_out_of_window(context);
     kv_.take(context, n, 0, next + n == tokens.size());
     StepRows rows(model());

@@ -80,17 +80,10 @@ void Engine::take_whole_tiles(std::span<PassPart> parts, size_t index, size_t ma
   if (part.sequence == nullptr || part.n_rows == 0) return;
   const Sequence& sequence = *part.sequence;
   const SequenceContext& context = sequence.context_;
-  const size_t begin = context.index_of(context.n_held());
-  const size_t end = begin + part.n_rows;
-  const size_t whole_end = sequence.pictures_.end_of_tile(end);
-  if (whole_end == end) return;
-  const size_t tile_begin = sequence.pictures_.begin_of_tile(end);
-  part.complete = false;
-  if (tile_begin > begin) {
-    part.n_rows = tile_begin - begin;
-    return;
-  }
-  part.n_rows = whole_end - begin;
+  const size_t next = context.index_of(context.n_held());
+  const size_t n_wanted = part.n_rows;
+  part.n_rows = sequence.pictures_.whole_tiles(next, n_wanted);
+  if (part.n_rows == n_wanted) return;
   part.complete = part.n_rows == sequence.n_pending();
   size_t n_rows = 0;
   for (const PassPart& other : parts) n_rows += other.n_rows;

@@ -113,18 +113,16 @@ nn::GridPosition PlacedPictures::grid(size_t index) const noexcept {
   return {at, at, at};
 }
 
-size_t PlacedPictures::end_of_tile(size_t index) const noexcept {
-  return begin_of_tile(index) == index ? index : last_of_tile(index) + 1;
-}
-
 size_t PlacedPictures::last_of_tile(size_t index) const noexcept {
   const Run* const run = run_before(index);
   return run != nullptr && index < run->end() ? run->end() - 1 : index;
 }
 
-size_t PlacedPictures::begin_of_tile(size_t index) const noexcept {
-  const Run* const run = run_before(index);
-  return run != nullptr && index < run->end() ? run->begin : index;
+size_t PlacedPictures::whole_tiles(size_t index, size_t n) const noexcept {
+  const size_t end = index + n;
+  const Run* const run = run_before(end);
+  if (run == nullptr || end >= run->end() || end == run->begin) return n;
+  return (run->begin > index ? run->begin : run->end()) - index;
 }
 
 }  // namespace billow::engine

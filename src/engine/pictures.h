@@ -56,13 +56,12 @@ class PlacedPictures {
   // Returns the positions for rotations. A tile takes as many positions as its longer side has
   // tokens, and text continues after them.
   nn::GridPosition grid(size_t index) const noexcept;
-  // Returns the first index that a pass can begin with, from `index` on, if it must not separate
-  // the tokens of a tile: the index itself, or the end of the tile that it is within.
-  size_t end_of_tile(size_t index) const noexcept;
   // Returns the index of the last token of the tile that `index` is within; otherwise `index`.
   size_t last_of_tile(size_t index) const noexcept;
-  // Returns the index of the first token of the tile that `index` is within; otherwise `index`.
-  size_t begin_of_tile(size_t index) const noexcept;
+  // Returns how many tokens from `index` on a pass takes in place of n, if it must not separate the
+  // tokens of a tile: those before the tile that the n tokens would cut, or that tile as a whole if
+  // no token is before it.
+  size_t whole_tiles(size_t index, size_t n) const noexcept;
 
  private:
   // Adjacent tokens of one tile.

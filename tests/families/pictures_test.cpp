@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <ostream>
 #include <span>
 #include <string>
 #include <vector>
@@ -38,6 +39,7 @@ constexpr double kMaxDivergenceFromFile = 1e-6;
 struct Case {
   const char* name;
 };
+void PrintTo(const Case& one, std::ostream* out) { *out << one.name; }
 
 constexpr Case kCases[] = {{"gemma3"},     {"gemma4"},   {"gemma4-e"}, {"internvl"},
                            {"lfm2_vl"},    {"llama4"},   {"mistral3"}, {"qwen2_vl"},
@@ -134,6 +136,12 @@ struct Answer {
   }
 };
 
+EngineOptions with_projector(const std::string& name) {
+  EngineOptions options = exact();
+  options.projector = folder() + name + ".mmproj.gguf";
+  return options;
+}
+
 // Continues each prompt greedily. All run at the same time.
 std::vector<Answer> answers(Engine& engine, std::span<const Prompt> prompts) {
   std::vector<std::shared_ptr<const engine::Sequence>> sequences;
@@ -191,9 +199,7 @@ TEST_P(Pictures, GiveTheLogitsOfTransformers) {
 
 // The same, but our encoder makes the embeddings of the PNG file.
 TEST_P(Pictures, GiveTheLogitsOfTransformersFromTheFile) {
-  EngineOptions options = exact();
-  options.projector = folder() + GetParam().name + ".mmproj.gguf";
-  Engine engine(path_, options);
+  Engine engine(path_, with_projector(GetParam().name));
   prompt_.pictures = {from_file(engine, GetParam().name)};
   const double mean = mean_divergence(prompt_.logits, logits_of(engine, prompt_));
   std::printf("%s: mean KL divergence %.2e\n", GetParam().name, mean);
@@ -203,8 +209,7 @@ TEST_P(Pictures, GiveTheLogitsOfTransformersFromTheFile) {
 // Steps of text and stages of the encoder alternate. The answers are those of each prompt alone,
 // and equal pictures are encoded once.
 TEST_P(Pictures, GiveTheSameAnswersWhenTheyAreEncodedInStages) {
-  EngineOptions options = exact();
-  options.projector = folder() + GetParam().name + ".mmproj.gguf";
+  EngineOptions options = with_projector(GetParam().name);
   options.max_pass_time = std::chrono::nanoseconds(1);
   Prompt text = prompt_;
   std::erase(text.tokens, engine::kPictureToken);
@@ -275,8 +280,7 @@ TEST_P(Pictures, GiveTheSameAnswerAmongOthersAndFromTheCache) {
 }
 
 TEST_P(Pictures, TheirPassEndsWithTheLastSequence) {
-  EngineOptions options = exact();
-  options.projector = folder() + GetParam().name + ".mmproj.gguf";
+  EngineOptions options = with_projector(GetParam().name);
   options.max_pass_time = std::chrono::nanoseconds(1);
   Engine engine(path_, options);
   const std::shared_ptr<Picture> picture = from_file(engine, GetParam().name);

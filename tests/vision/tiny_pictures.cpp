@@ -29,6 +29,8 @@ image::Picture picture() { return image::decode(bytes_of(folder() + "picture.png
 
 }  // namespace
 
+void PrintTo(const Family& family, std::ostream* out) { *out << family.name; }
+
 const std::vector<Family>& families() {
   constexpr uint64_t kGemma4Pixels = uint64_t{140} * 12 * 12;
   static const std::vector<Family> kFamilies = {{"gemma3"},

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,8 @@ struct Family {
   uint64_t min_pixels = 0;  // where the recording has other limits than the file
   uint64_t max_pixels = 0;
 };
+
+void PrintTo(const Family& family, std::ostream* out);
 
 const std::vector<Family>& families();
 // Converts a family's name to a valid GoogleTest name.

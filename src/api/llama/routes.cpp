@@ -45,7 +45,9 @@ class Handlers {
   std::string name_of(const Call& call, std::string in_body) {
     return model_name_of(call, std::move(in_body), models_);
   }
-  std::shared_ptr<const ServedModel> model_of(Call& call, const std::string& name);
+  std::shared_ptr<const ServedModel> model_of(Call& call, const std::string& name) {
+    return llama::model_of(sources_.catalog, call, name);
+  }
   size_t context_of(const ServedModel& model) const {
     return sources_.max_context == 0 ? model.max_context()
                                      : std::min(sources_.max_context, model.max_context());
@@ -54,13 +56,6 @@ class Handlers {
   const Sources sources_;
   StoredModels models_;
 };
-
-std::shared_ptr<const ServedModel> Handlers::model_of(Call& call, const std::string& name) {
-  auto model = sources_.catalog.find(name, call.stop());
-  if (!model) throw StatusError(404, "model '" + name + "' not found");
-  call.set_model(model->name);
-  return model;
-}
 
 // Returns the text of a token, for display.
 std::string text_of(const Tokenizer& tokenizer, tokenizer::TokenId id) {
@@ -163,6 +158,13 @@ void Handlers::show_tokenizer(Call& call) {
 }
 
 }  // namespace
+
+std::shared_ptr<const ServedModel> model_of(Catalog& catalog, Call& call, const std::string& name) {
+  auto model = catalog.find(name, call.stop());
+  if (!model) throw StatusError(404, "model '" + name + "' not found");
+  call.set_model(model->name);
+  return model;
+}
 
 std::vector<Route> routes(const Sources& sources) {
   const auto handlers = std::make_shared<Handlers>(sources);

@@ -35,6 +35,9 @@ struct Sources {
   size_t max_context = 0;  // of any request; 0: the model's max
 };
 
+// Returns the model of a request, and names it in the log. Throws http::StatusError (404).
+std::shared_ptr<const ServedModel> model_of(Catalog& catalog, Call& call, const std::string& name);
+
 // REQUIRES: the objects in `sources` outlive the routes. Handlers are thread-safe.
 std::vector<Route> routes(const Sources& sources);
 

@@ -2,10 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include "api/llama/test_answer.h"
 #include "api/openai/test_call.h"
 #include "api/sample_served.h"
 #include "base/json.h"
-#include "http/status.h"
 
 namespace billow::api::llama {
 namespace {
@@ -16,25 +16,16 @@ struct Fixture {
                      http::Parameters query = {}) {
     http::Request request = openai::request_with(body);
     request.query = std::move(query);
-    openai::TestCall test{std::move(request)};
-    for (const Route& route : routes({.generator = generator,
-                                      .catalog = models.catalog,
-                                      .store = models.store,
-                                      .state = [this] { return state; },
-                                      .slots = slots,
-                                      .slot_files = slot_files,
-                                      .do_with_text = nullptr,
-                                      .version = "1.2.3",
-                                      .max_context = 1024})) {
-      if (route.pattern != path || route.methods.front() != method) continue;
-      try {
-        route.handler(test.call);
-        return std::to_string(test.exchange.status) + " " + test.exchange.body();
-      } catch (const http::StatusError& error) {
-        return std::to_string(error.status()) + " " + error.what();
-      }
-    }
-    return "no route";
+    return answer_of(routes({.generator = generator,
+                             .catalog = models.catalog,
+                             .store = models.store,
+                             .state = [this] { return state; },
+                             .slots = slots,
+                             .slot_files = slot_files,
+                             .do_with_text = nullptr,
+                             .version = "1.2.3",
+                             .max_context = 1024}),
+                     method, path, std::move(request));
   }
   std::string post(const std::string& path, const std::string& body, http::Parameters query = {}) {
     return answer(http::Method::kPost, path, body, std::move(query));

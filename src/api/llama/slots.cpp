@@ -61,7 +61,9 @@ class Handlers {
   static void respond(Call& call, const Json& object) {
     call.respond({.content_type = "application/json", .body = to_text(object) + "\n"});
   }
-  std::shared_ptr<const ServedModel> model_of(Call& call, const std::string& name);
+  std::shared_ptr<const ServedModel> model_of(Call& call, const std::string& name) {
+    return llama::model_of(sources_.catalog, call, name);
+  }
   void save(Call& call, const ServedModel& model, size_t id, const std::string& name);
   void restore(Call& call, const ServedModel& model, size_t id, const std::string& name);
   void erase(Call& call, const ServedModel& model, size_t id);
@@ -69,13 +71,6 @@ class Handlers {
   const Sources sources_;
   StoredModels models_;
 };
-
-std::shared_ptr<const ServedModel> Handlers::model_of(Call& call, const std::string& name) {
-  auto model = sources_.catalog.find(name, call.stop());
-  if (!model) throw StatusError(404, "model '" + name + "' not found");
-  call.set_model(model->name);
-  return model;
-}
 
 // Lists the slots of all loaded models, or of the model that the query names. With
 // ?fail_on_no_slot=1, an answer without a free slot is an error.

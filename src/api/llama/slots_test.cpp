@@ -2,10 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include "api/llama/test_answer.h"
 #include "api/openai/test_call.h"
 #include "api/sample_served.h"
 #include "base/json.h"
-#include "http/status.h"
 
 namespace billow::api::llama {
 namespace {
@@ -23,12 +23,12 @@ class LlamaSlots : public testing::Test {
     http::Request request = openai::request_with(body);
     if (!action.empty()) request.query = {{"action", action}};
     request.parameters = {{"id", id}};
-    return run(std::move(request), "/slots/:id");
+    return run(http::Method::kPost, "/slots/:id", std::move(request));
   }
   std::string list(http::Parameters query = {}) {
     http::Request request = openai::request_with("");
     request.query = std::move(query);
-    return run(std::move(request), "/slots");
+    return run(http::Method::kGet, "/slots", std::move(request));
   }
   Json answered(const std::string& id, const std::string& action,
                 const std::string& body = R"({"filename":"a.bin"})") {
@@ -48,31 +48,22 @@ class LlamaSlots : public testing::Test {
   std::vector<std::pair<scheduler::TextAction, std::vector<int32_t>>> actions;
 
  private:
-  std::string run(http::Request request, const std::string& pattern) {
-    openai::TestCall test{std::move(request)};
+  std::string run(http::Method method, const std::string& pattern, http::Request request) {
     const auto do_with_text = [this](const std::string& of, scheduler::TextAction action,
                                      const scheduler::CachedText& text) {
       EXPECT_EQ(of, key_);
       actions.emplace_back(action, text.tokens);
       return kv;
     };
-    for (const Route& route : slot_routes({.generator = generator,
-                                           .catalog = models.catalog,
-                                           .store = models.store,
-                                           .state = [this] { return state; },
-                                           .slots = slots,
-                                           .slot_files = slot_files,
-                                           .do_with_text = do_with_text,
-                                           .version = "1"})) {
-      if (route.pattern != pattern) continue;
-      try {
-        route.handler(test.call);
-        return std::to_string(test.exchange.status) + " " + test.exchange.body();
-      } catch (const http::StatusError& error) {
-        return std::to_string(error.status()) + " " + error.what();
-      }
-    }
-    return "no route";
+    return answer_of(slot_routes({.generator = generator,
+                                  .catalog = models.catalog,
+                                  .store = models.store,
+                                  .state = [this] { return state; },
+                                  .slots = slots,
+                                  .slot_files = slot_files,
+                                  .do_with_text = do_with_text,
+                                  .version = "1"}),
+                     method, pattern, std::move(request));
   }
   std::string key_;
 };

@@ -1,5 +1,5 @@
-// llama4: Llama 4 Scout and Maverick, text only. Three of four layers rotate and see the last chunk
-// of 8192 positions. In the others, queries far beyond a chunk are scaled up. One expert by
+// llama4: the text part of Llama 4 Scout and Maverick. Three of four layers rotate and see the last
+// chunk of 8192 positions. In the others, queries far beyond a chunk are scaled up. One expert by
 // sigmoid, whose weight multiplies the expert's input, and a shared expert. Scout norms queries and
 // keys after rotation, without weights.
 #include <algorithm>

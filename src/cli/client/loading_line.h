@@ -36,7 +36,7 @@ class LoadingLine {
   LoadingLine(const LoadingLine&) = delete;
   LoadingLine& operator=(const LoadingLine&) = delete;
 
-  // Erases the line for good. Returns soon, even if the server does not answer.
+  // Erases the line and shows no new one. Does not wait for the server.
   void end();
 
  private:
