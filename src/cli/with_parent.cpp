@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "cli/command.h"
 #include "cli/parent.h"
+#include "process/environment.h"
 
 namespace billow::cli {
 namespace {
@@ -29,7 +30,7 @@ struct WithParentOptions {
 void remove_variables(const std::string& prefix) {
   if (prefix.empty()) return;
   std::vector<std::string> names;
-  for (char** entry = ::environ; *entry != nullptr; ++entry) {
+  for (char** entry = process::environment(); *entry != nullptr; ++entry) {
     const std::string_view text = *entry;
     if (text.starts_with(prefix)) names.emplace_back(text.substr(0, text.find('=')));
   }

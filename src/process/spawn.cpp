@@ -7,6 +7,7 @@
 #include <csignal>
 
 #include "base/error.h"
+#include "process/environment.h"
 
 namespace billow::process {
 namespace {
@@ -54,7 +55,8 @@ class Spawning {
     for (std::string& argument : command) arguments.push_back(argument.data());
     arguments.push_back(nullptr);
     pid_t pid = -1;
-    check(::posix_spawn(&pid, path_.c_str(), &files_, &attributes_, arguments.data(), ::environ));
+    check(
+        ::posix_spawn(&pid, path_.c_str(), &files_, &attributes_, arguments.data(), environment()));
     return pid;
   }
 

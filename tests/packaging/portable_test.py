@@ -1,4 +1,5 @@
 """The portable tarball: what it has, which glibc it needs, and that it runs on Debian 11, whose glibc is 2.31."""
+import contextlib
 import hashlib
 import http.server
 import os
@@ -29,6 +30,17 @@ class NotFound(http.server.BaseHTTPRequestHandler):
 
     def log_message(self, *arguments):
         pass
+
+
+def runners_in(userland):
+    """The process ids of the runners whose root folder is the userland."""
+    found = []
+    for process in pathlib.Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            words = (process / "cmdline").read_bytes().split(b"\0")
+            if b"runner" in words and (process / "root").readlink() == userland.root:
+                found.append(process.name)
+    return found
 
 
 class Portable(unittest.TestCase):
@@ -79,7 +91,7 @@ class Portable(unittest.TestCase):
     def test_shows_none_of_its_functions_to_loaded_libraries(self):
         defined = [line.split()[-1] for line in run("objdump", "-T", self.billow).stdout.splitlines()
                    if re.match(r"^[0-9a-f]{16} ", line) and "*UND*" not in line]
-        self.assertEqual([name for name in defined if name not in ("stdin", "stdout", "stderr", "environ")], [])
+        self.assertEqual([name for name in defined if name not in ("stdin", "stdout", "stderr", "__environ")], [])
 
     def test_is_protected_like_other_programs(self):
         headers = run("readelf", "-lWd", self.billow).stdout
@@ -91,6 +103,11 @@ class Portable(unittest.TestCase):
 
     def test_runs_here(self):
         self.assertEqual(run(self.billow, "version").stdout, run(ARGS.billow, "version").stdout)
+
+    def test_passes_its_environment_variables_to_its_children(self):
+        words = ["with-parent", "--without", "LOST_", "--set", "NEW=2", "--", "/usr/bin/env"]
+        printed = run(self.billow, *words, env={"KEPT": "1", "LOST_A": "1", "LOST_B": "1"}).stdout
+        self.assertEqual(sorted(printed.split()), ["KEPT=1", "NEW=2"])
 
     def test_runs_on_debian_11(self):
         debian = Userland("bullseye")
@@ -112,10 +129,12 @@ class Portable(unittest.TestCase):
         port = free_port()
         client = {"BILLOW_HOST": f"127.0.0.1:{port}"}
         server = ["billow", "serve", "--registry-mirror", f"http://127.0.0.1:{registry.server_port}"]
-        with debian.server(port, *server, env=client):
+        with debian.server(port, *server, env={**client, "BILLOW_LOG": "warn", "BILLOW_ISA": "avx2"}):
             debian.run("sh", "-c", "cd /root && echo FROM ./m.gguf >Modelfile && billow create m", env=client)
             self.assertTrue(debian.run("billow", "run", "m", "Hello", env=client).stdout)
             self.assertIn('"models":[{', get(port, "/api/ps")[1])
+            (runner,) = runners_in(debian)
+            self.assertIn(b"BILLOW_ISA=avx2", pathlib.Path(f"/proc/{runner}/environ").read_bytes().split(b"\0"))
             # Libcurl 7.74 sends the request; the registry has no such model.
             self.assertNotIn("unknown option", debian.run("billow", "pull", "nothing", check=False, env=client).stdout)
             self.assertEqual(NotFound.asked, ["/v2/library/nothing/manifests/latest"])

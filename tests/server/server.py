@@ -25,25 +25,27 @@ class Server:
 
     def __init__(self, folder, arguments=(), program=None, host="127.0.0.1", variables=None, prefix=(), port=0):
         """`port` is 0 for a free port."""
-        with socket.socket() as free:
-            free.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            free.bind(("127.0.0.1", port))
-            self.port = free.getsockname()[1]
-        self.url = f"http://127.0.0.1:{self.port}"
-        self.models = pathlib.Path(folder) / "models"
-        self.log = pathlib.Path(folder) / "log"
-        environment = {**os.environ, "OLLAMA_HOST": f"{host}:{self.port}", "OLLAMA_MODELS": str(self.models),
-                       "BILLOW_REGISTRY_MIRROR": NO_REGISTRY, **(variables or {})}
-        self.environment = environment
-        self.program = program or os.environ["BILLOW_PROGRAM"]
-        command = [*prefix, self.program, "serve", *arguments]
-        with self.log.open("ab") as log:
-            self.process = subprocess.Popen(command, env=environment, stderr=log)
+        # The bound socket keeps the port from other programs until the server listens on it.
+        with socket.socket() as place:
+            place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            place.bind(("127.0.0.1", port))
+            self.port = place.getsockname()[1]
+            self.url = f"http://127.0.0.1:{self.port}"
+            self.models = pathlib.Path(folder) / "models"
+            self.log = pathlib.Path(folder) / "log"
+            self.environment = {**os.environ, "OLLAMA_HOST": f"{host}:{self.port}", "OLLAMA_MODELS": str(self.models),
+                                "BILLOW_REGISTRY_MIRROR": NO_REGISTRY, **(variables or {})}
+            self.program = program or os.environ["BILLOW_PROGRAM"]
+            with self.log.open("ab") as log:
+                self.process = subprocess.Popen([*prefix, self.program, "serve", *arguments], env=self.environment, stderr=log)
+            self.wait_until_it_answers()
+
+    def wait_until_it_answers(self):
         deadline = time.monotonic() + 30
         while True:
             try:
                 urllib.request.urlopen(self.url + "/healthz", timeout=5).read()
-                break
+                return
             except OSError:
                 assert self.process.poll() is None, self.log.read_text()
                 assert time.monotonic() < deadline, "the server does not answer"
