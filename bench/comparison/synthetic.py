@@ -2,7 +2,6 @@
 layers. Its vocabulary is reduced by the same factor, so the output matrix has the same share of the weights as in the real
 model. Every program reads the same bytes, and nothing must be downloaded. To add a model, add a row to SHAPES."""
 
-import array
 import dataclasses
 import math
 import os
@@ -35,6 +34,7 @@ def half(value):
 # For unsigned codes with an offset, the offset centres the codes around zero.
 TYPES = {
     "F32": Type(0, 1, 4, {}),
+    "F16": Type(1, 1, 2, {}),
     "Q8_0": Type(8, 32, 34, {0: half(2.7e-4)}),
     "Q2_K": Type(10, 256, 84, {80: half(1.2e-3) + half(1.8e-3)}),
     "Q3_K": Type(11, 256, 110, {108: half(4.7e-4)}),
@@ -242,7 +242,7 @@ class Weights:
     BLOCKS = 1 << 14
 
     def __init__(self, seed):
-        self.random, self.pools = random.Random(seed), {}
+        self.random, self.pools, self.floats = random.Random(seed), {}, {}
 
     def pool(self, name):
         if name not in self.pools:
@@ -263,16 +263,24 @@ class Weights:
             out.write(pool[first * kind.block_bytes:(first + run) * kind.block_bytes])
             blocks -= run
 
-    def write_floats(self, out, tensor, n):
+    def write_floats(self, out, tensor, kind, n):
         """Writes norms around 1, decay rates and steps in the range of trained models, and all other values around 0.02."""
         low, high = -0.035, 0.035
-        for ending, span in (("norm.weight", (0.9, 1.1)), ("ssm_a", (-8.0, -0.1)), ("ssm_dt.bias", (-4.0, 1.0)),
+        for ending, span in (("norm.weight", (0.9, 1.1)), ("ln.weight", (0.9, 1.1)), ("ln1.weight", (0.9, 1.1)),
+                             ("ln2.weight", (0.9, 1.1)), ("ssm_a", (-8.0, -0.1)), ("ssm_dt.bias", (-4.0, 1.0)),
                              ("ssm_conv1d.weight", (-0.5, 0.5)), ("shortconv.conv.weight", (-0.5, 0.5))):
             if tensor.endswith(ending):
                 low, high = span
-        pool = array.array("f", (self.random.uniform(low, high) for _ in range(min(n, MAX_RANDOM_FLOATS))))
-        for first in range(0, n, len(pool)):
-            out.write(pool[:n - first].tobytes())
+        if (kind, low) not in self.floats:
+            letter = "e" if kind == "F16" else "f"
+            values = (self.random.uniform(low, high) for _ in range(MAX_RANDOM_FLOATS))
+            self.floats[kind, low] = struct.pack(f"<{MAX_RANDOM_FLOATS}{letter}", *values)
+        pool, n_bytes = self.floats[kind, low], n * TYPES[kind].block_bytes
+        at = self.random.randrange(MAX_RANDOM_FLOATS) * TYPES[kind].block_bytes
+        while n_bytes > 0:
+            piece = pool[at:at + n_bytes]
+            out.write(piece)
+            n_bytes, at = n_bytes - len(piece), 0
 
 
 def size_of(kind, dims):
@@ -281,23 +289,26 @@ def size_of(kind, dims):
 
 def make(name, path):
     """Writes the model with this name. The bytes are the same each time."""
-    shape = SHAPES[name]
+    write(path, metadata(SHAPES[name]), tensors(SHAPES[name]), name)
+
+
+def write(path, fields, all_tensors, seed):
+    """Writes a GGUF file with the metadata and with random weights that depend on the seed."""
     header, infos, at = bytearray(), bytearray(), 0
-    fields, all_tensors = metadata(shape), tensors(shape)
     for key, value in fields.items():
         header += text(key) + field(value)
     for tensor, (kind, dims) in all_tensors.items():
         infos += text(tensor) + struct.pack(f"<I{len(dims)}QIQ", len(dims), *dims, TYPES[kind].number, at)
         at += -(-size_of(kind, dims) // ALIGNMENT) * ALIGNMENT
-    weights, path = Weights(name), pathlib.Path(path)
+    weights, path = Weights(seed), pathlib.Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(path.name + ".part")
     with open(part, "wb") as out:
         out.write(b"GGUF" + struct.pack("<IQQ", 3, len(all_tensors), len(fields)) + header + infos)
         for tensor, (kind, dims) in all_tensors.items():
             out.write(bytes(-out.tell() % ALIGNMENT))
-            if kind == "F32":
-                weights.write_floats(out, tensor, math.prod(dims))
+            if kind in ("F32", "F16"):
+                weights.write_floats(out, tensor, kind, math.prod(dims))
             else:
                 weights.write(out, kind, math.prod(dims))
         out.write(bytes(-out.tell() % ALIGNMENT))

@@ -264,6 +264,9 @@ struct KernelTable {
   // Rows per call that use the processor well; fewer rows use it less well.
   size_t attention_rows;
   void (*encoder_attention)(const EncoderAttentionArgs&) noexcept;
+  // The same with queries, keys, values and weights rounded to BF16, or null. For models whose
+  // products round activations to BF16, too.
+  void (*encoder_attention_bf16)(const EncoderAttentionArgs&) noexcept;
   const StateKernels* states;
 };
 

@@ -71,6 +71,8 @@ KernelTable overlaid(const KernelTable& base, const Overlay& overlay) noexcept {
     if (from.pack_strip != nullptr) to.pack_strip = from.pack_strip;
     if (from.gemm != nullptr) to.gemm = from.gemm;
   }
+  if (overlay.encoder_attention_bf16 != nullptr)
+    table.encoder_attention_bf16 = overlay.encoder_attention_bf16;
   return table;
 }
 

@@ -73,17 +73,22 @@ void attend_apart(const TextHeads& heads, const TextUnit& unit, float* scores, t
 
 }  // namespace
 
-std::vector<TextUnit> text_units(std::span<const uint32_t> ends, size_t n_heads) {
-  // Cuts long texts, so that one text alone keeps many threads busy. Each cut builds the panels of
-  // keys and values again.
-  constexpr uint32_t kQueries = 256;
+std::vector<TextUnit> text_units(std::span<const uint32_t> ends, size_t n_heads, size_t n_threads) {
+  if (ends.empty()) return {};
+  // Each unit builds the panels of keys and values again, which fewer queries would not repay.
+  constexpr size_t kMinQueries = 256;
+  constexpr size_t kUnitsPerThread = 4;
+  const size_t max_queries =
+      std::max(kMinQueries, ends.back() * n_heads / (kUnitsPerThread * n_threads));
   std::vector<TextUnit> units;
   uint32_t begin = 0;
   for (const uint32_t end : ends) {
-    for (uint32_t query = 0; query < end - begin; query += kQueries) {
-      const uint32_t query_end = std::min(end - begin, query + kQueries);
+    const uint32_t n = end - begin;
+    const auto n_cuts = static_cast<uint32_t>((n + max_queries - 1) / max_queries);
+    for (uint32_t cut = 0; cut < n_cuts; ++cut) {
+      const auto at = [&](uint32_t i) { return static_cast<uint32_t>(uint64_t{n} * i / n_cuts); };
       for (uint32_t head = 0; head < n_heads; ++head)
-        units.push_back({begin, end, head, query, query_end});
+        units.push_back({begin, end, head, at(cut), at(cut + 1)});
     }
     begin = end;
   }
@@ -105,6 +110,10 @@ void encoder_attention(const Compute& compute, std::span<const TextUnit> units,
   const size_t n_own = kernels::encoder_attention_scratch_floats(longest, heads.head_len);
   float* scratch = compute.arena.array<float>(compute.n_threads() * n_own);
   if (compute.sizing != nullptr) return;
+  const kernels::KernelTable& table = compute.kernels;
+  const auto attend = heads.in_bf16 && table.encoder_attention_bf16 != nullptr
+                          ? table.encoder_attention_bf16
+                          : table.encoder_attention;
   compute.team.for_pieces(units.size(), 1, [&](size_t first, size_t last, int member) {
     float* own = scratch + static_cast<size_t>(member) * n_own;
     for (size_t i = first; i < last; ++i) {
@@ -116,17 +125,17 @@ void encoder_attention(const Compute& compute, std::span<const TextUnit> units,
         continue;
       }
       const size_t at = unit.head * heads.head_len;
-      compute.kernels.encoder_attention({.n_tokens = n,
-                                         .head_len = heads.head_len,
-                                         .queries = heads.q.row(unit.begin) + at,
-                                         .keys = heads.k.row(unit.begin) + at,
-                                         .values = heads.v.row(unit.begin) + at,
-                                         .outputs = out.row(unit.begin) + at,
-                                         .stride = out.n_cols,
-                                         .query_begin = unit.query_begin,
-                                         .query_end = unit.query_end,
-                                         .scale = heads.scale,
-                                         .scratch = own});
+      attend({.n_tokens = n,
+              .head_len = heads.head_len,
+              .queries = heads.q.row(unit.begin) + at,
+              .keys = heads.k.row(unit.begin) + at,
+              .values = heads.v.row(unit.begin) + at,
+              .outputs = out.row(unit.begin) + at,
+              .stride = out.n_cols,
+              .query_begin = unit.query_begin,
+              .query_end = unit.query_end,
+              .scale = heads.scale,
+              .scratch = own});
     }
   });
 }

@@ -22,8 +22,8 @@ struct TextUnit {
 };
 
 // Returns all units of texts whose rows end at `ends`. The first text begins at row 0. No text is
-// empty.
-std::vector<TextUnit> text_units(std::span<const uint32_t> ends, size_t n_heads);
+// empty. Long texts are cut, so that all threads have work; the cuts change no result.
+std::vector<TextUnit> text_units(std::span<const uint32_t> ends, size_t n_heads, size_t n_threads);
 
 // out row = softmax(scale * q K^T) V for each head of head_len values. q and out are [n][n_heads *
 // head_len]. k and v may have fewer heads; then several adjacent heads of q share one of them. A
@@ -38,6 +38,9 @@ struct TextHeads {
   size_t reach = 0;
   // ALiBi on both sides: subtracts slope times distance from a score. [n_heads], or null.
   const float* slopes = nullptr;
+  // Rounds queries, keys, values and weights to BF16 if the kernels can. For models whose products
+  // round activations to BF16, too. Ignored with a reach or slopes.
+  bool in_bf16 = false;
 };
 void encoder_attention(const Compute& compute, std::span<const TextUnit> units,
                        const TextHeads& heads, tensor::Matrix out);

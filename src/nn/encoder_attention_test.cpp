@@ -37,7 +37,7 @@ std::vector<float> attended(std::span<const size_t> lengths, std::vector<float> 
                            .v = part(2),
                            .reach = sight.reach,
                            .slopes = sight.slopes.empty() ? nullptr : sight.slopes.data()};
-  encoder_attention(compute, text_units(ends, kHeads), heads, {out.data(), n, width});
+  encoder_attention(compute, text_units(ends, kHeads, n_threads), heads, {out.data(), n, width});
   tensor::Arena counted{tensor::Arena::Counting{}};
   const Sizing sizing = {.n_positions = *std::ranges::max_element(lengths),
                          .n_threads = static_cast<size_t>(n_threads)};
@@ -145,7 +145,7 @@ TEST(EncoderAttention, AdjacentHeadsShareKeysAndValues) {
     const uint32_t ends[] = {kTokens};
     std::vector<float> out(q.size());
     const size_t width = keys.size() / kTokens;
-    encoder_attention({kernels::select_table(), team, arena}, text_units(ends, kQueryHeads),
+    encoder_attention({kernels::select_table(), team, arena}, text_units(ends, kQueryHeads, 1),
                       {.head_len = kLen,
                        .q = {q.data(), kTokens, kQueryHeads * kLen},
                        .k = {keys.data(), kTokens, width},
@@ -158,14 +158,17 @@ TEST(EncoderAttention, AdjacentHeadsShareKeysAndValues) {
 
 TEST(EncoderAttention, UnitsCoverEachQueryOfEachHeadOnce) {
   const uint32_t ends[] = {1, 258, 1300};
-  std::vector<int> seen(1300 * 2);
-  for (const TextUnit& unit : text_units(ends, 2)) {
-    EXPECT_LT(unit.query_begin, unit.query_end);
-    EXPECT_LE(unit.begin + unit.query_end, unit.end);
-    for (uint32_t i = unit.query_begin; i < unit.query_end; ++i)
-      ++seen[(unit.begin + i) * 2 + unit.head];
+  for (const size_t n_threads : {1u, 2u, 64u}) {
+    std::vector<int> seen(1300 * 2);
+    for (const TextUnit& unit : text_units(ends, 2, n_threads)) {
+      EXPECT_LT(unit.query_begin, unit.query_end);
+      EXPECT_LE(unit.begin + unit.query_end, unit.end);
+      for (uint32_t i = unit.query_begin; i < unit.query_end; ++i)
+        ++seen[(unit.begin + i) * 2 + unit.head];
+    }
+    EXPECT_TRUE(std::ranges::all_of(seen, [](int n) { return n == 1; })) << n_threads;
   }
-  EXPECT_TRUE(std::ranges::all_of(seen, [](int n) { return n == 1; }));
+  EXPECT_GT(text_units(ends, 2, 64).size(), text_units(ends, 2, 1).size());
 }
 
 }  // namespace

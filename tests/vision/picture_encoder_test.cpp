@@ -114,6 +114,24 @@ TEST_P(PictureFamily, MatricesMayHaveOtherFormats) {
   }
 }
 
+// Some tables compute 16-bit formats with activations that have 8 bits of mantissa, too.
+TEST_P(PictureFamily, SixteenBitMatricesWorkOnEveryTable) {
+  const gguf::File file = open(GetParam());
+  const vision::Pixels pixels = pixels_of_picture(rule_of(GetParam(), file));
+  const std::vector<float> expected = npy_floats(folder() + GetParam().name + ".features.npy");
+  for (const quant::Type type : {quant::Type::kF16, quant::Type::kBF16}) {
+    const std::vector<std::byte> bytes = with_matrices(file, type);
+    const gguf::File other = gguf::File::parse(bytes, "other.gguf");
+    for (const kernels::KernelTable* table : supported_tables()) {
+      const Loaded loaded = load(other, *table);
+      const double difference = relative_difference(run(*loaded.encoder, *table, pixels), expected);
+      std::cout << GetParam().name << " in " << quant::row(type).name << ", " << table->name << ": "
+                << difference << "\n";
+      EXPECT_LE(difference, 0.02) << table->name;
+    }
+  }
+}
+
 TEST_P(PictureFamily, APassMayHaveNoPictures) {
   const gguf::File file = open(GetParam());
   EXPECT_TRUE(run(*load(file, scalar()).encoder, scalar(), arch::PictureBatch{}).empty());

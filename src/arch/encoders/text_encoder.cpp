@@ -216,8 +216,9 @@ void TextEncoder::run(const nn::Compute& without_adapters, const Part& part,
   const tensor::ArenaScope scope(compute.arena);
   embed(compute, part, x);
   const tensor::Matrix y = compute.arena.matrix(x.n_rows, style_.n_embd);
-  Run run = {
-      .compute = compute, .units = nn::text_units(part.ends, style_.n_heads), .rotations = {}};
+  Run run = {.compute = compute,
+             .units = nn::text_units(part.ends, style_.n_heads, compute.n_threads()),
+             .rotations = {}};
   for (const nn::Rope& rope : ropes_)
     run.rotations.push_back(rope.rotations(compute, part.positions));
   for (const Layer& layer : layers_) {

@@ -71,7 +71,9 @@ void PictureTransformer::run_stage(const nn::Compute& compute, const PictureBatc
   const size_t index = stage - 1;
   const bool in_windows = !style_.windowed.empty() && style_.windowed[index];
   run_layer(compute, layers_[index],
-            nn::text_units(in_windows ? plan.window_ends : plan.tile_ends, style_.n_heads), parts);
+            nn::text_units(in_windows ? plan.window_ends : plan.tile_ends, style_.n_heads,
+                           compute.n_threads()),
+            parts);
   for (size_t i = 0; i < deep_.size(); ++i) {
     if (style_.deep_layers[i] == index)
       deep_[i].run(compute, batch.tiles, plan, parts.x, rows, (1 + i) * info_.n_embd);
@@ -162,10 +164,14 @@ void PictureTransformer::attend(const nn::Compute& compute, const Layer& layer,
     rope_->rotate(compute, state.cosines, state.sines, q);
     rope_->rotate(compute, state.cosines, state.sines, k);
   }
-  nn::encoder_attention(
-      compute, units,
-      {.head_len = style_.head_len, .scale = style_.attention_scale, .q = q, .k = k, .v = v},
-      attended);
+  const nn::TextHeads heads = {
+      .head_len = style_.head_len,
+      .scale = style_.attention_scale,
+      .q = q,
+      .k = k,
+      .v = v,
+      .in_bf16 = compute.kernels.of(layer.q.weight.type).input->kind == kernels::InputKind::kBF16};
+  nn::encoder_attention(compute, units, heads, attended);
 }
 
 void PictureTransformer::run_layer(const nn::Compute& compute, const Layer& layer,

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/body/attention_softmax.inl.h"
+#include "kernels/body/encoder_softmax.inl.h"
 #include "kernels/body/math.inl.h"
 #include "kernels/kernel_table.h"
 
@@ -84,26 +84,6 @@ inline void text_scores(const float* queries, size_t stride, size_t head_len, si
     for (size_t r = 0; r < R; ++r) Isa::store(scores + r * n + (v + i) * Isa::kLanes, acc[i][r]);
 }
 
-// Turns scores into weights; returns the factor that makes their sum 1. `factor` is the factor of
-// scores times log2 e.
-inline float text_softmax(float* scores, size_t n_tokens, float factor) noexcept {
-  F largest = Isa::set1(kLowest);
-  for_vectors(n_tokens, [&](size_t i, size_t lanes) {
-    F score = Isa::load(scores + i);
-    if (lanes < Isa::kLanes) score = Isa::keep_first(score, lanes, Isa::set1(kLowest));
-    largest = Isa::max(largest, score);
-  });
-  const F maximum = Isa::set1(Isa::largest(largest));
-  F sum = Isa::zero();
-  for_vectors(n_tokens, [&](size_t i, size_t lanes) {
-    F weight = exponential2((Isa::load(scores + i) - maximum) * Isa::set1(factor));
-    if (lanes < Isa::kLanes) weight = Isa::keep_first(weight, lanes, Isa::zero());
-    Isa::store(scores + i, weight);
-    sum = sum + weight;
-  });
-  return 1.0f / Isa::sum(sum);
-}
-
 // Computes V vectors of the outputs of R queries from vector v on.
 template <size_t R, size_t V>
 inline void text_outputs(const EncoderAttentionArgs& args, const float* weights, size_t n,
@@ -130,43 +110,39 @@ struct TextPanels {
   size_t len;  // length of the head, rounded up
 };
 
-// Computes R queries from `query` on.
-template <size_t R>
-inline void text_rows(const EncoderAttentionArgs& args, const TextPanels& panels,
-                      size_t query) noexcept {
-  constexpr size_t kVectors = Isa::kPanelVectors;
-  const float* queries = args.queries + query * args.stride;
-  const size_t n_key_vectors = (args.n_tokens + Isa::kLanes - 1) / Isa::kLanes;
-  size_t v = 0;
-  for (; v + kVectors <= n_key_vectors; v += kVectors)
-    text_scores<R, kVectors>(queries, args.stride, args.head_len, panels.len, panels.keys, v,
-                             panels.scores, panels.n);
-  for (; v < n_key_vectors; ++v)
-    text_scores<R, 1>(queries, args.stride, args.head_len, panels.len, panels.keys, v,
-                      panels.scores, panels.n);
-  float factors[R];
-  for (size_t r = 0; r < R; ++r) {
-    factors[r] = text_softmax(panels.scores + r * panels.n, args.n_tokens, args.scale * kLog2E);
-  }
-  float* out = args.outputs + query * args.stride;
-  const size_t n_value_vectors = (args.head_len + Isa::kLanes - 1) / Isa::kLanes;
-  for (v = 0; v + kVectors <= n_value_vectors; v += kVectors)
-    text_outputs<R, kVectors>(args, panels.scores, panels.n, factors, panels.values, v, out);
-  for (; v < n_value_vectors; ++v)
-    text_outputs<R, 1>(args, panels.scores, panels.n, factors, panels.values, v, out);
-}
+struct TextRows {
+  const EncoderAttentionArgs& args;
+  const TextPanels& panels;
 
-// Computes `n` queries, at most R.
-template <size_t R>
-inline void text_rows_of(const EncoderAttentionArgs& args, const TextPanels& panels, size_t query,
-                         size_t n) noexcept {
-  if (n == R) return text_rows<R>(args, panels, query);
-  if constexpr (R > 1) text_rows_of<R - 1>(args, panels, query, n);
-}
+  // Computes R queries from `query` on.
+  template <size_t R>
+  void run(size_t query) const noexcept {
+    constexpr size_t kVectors = Isa::kPanelVectors;
+    const float* queries = args.queries + query * args.stride;
+    const size_t n_key_vectors = (args.n_tokens + Isa::kLanes - 1) / Isa::kLanes;
+    size_t v = 0;
+    for (; v + kVectors <= n_key_vectors; v += kVectors)
+      text_scores<R, kVectors>(queries, args.stride, args.head_len, panels.len, panels.keys, v,
+                               panels.scores, panels.n);
+    for (; v < n_key_vectors; ++v)
+      text_scores<R, 1>(queries, args.stride, args.head_len, panels.len, panels.keys, v,
+                        panels.scores, panels.n);
+    float factors[R];
+    for (size_t r = 0; r < R; ++r) {
+      float* row = panels.scores + r * panels.n;
+      factors[r] = text_softmax(row, args.n_tokens, args.scale * kLog2E,
+                                [row](size_t i, F weights) { Isa::store(row + i, weights); });
+    }
+    float* out = args.outputs + query * args.stride;
+    const size_t n_value_vectors = (args.head_len + Isa::kLanes - 1) / Isa::kLanes;
+    for (v = 0; v + kVectors <= n_value_vectors; v += kVectors)
+      text_outputs<R, kVectors>(args, panels.scores, panels.n, factors, panels.values, v, out);
+    for (; v < n_value_vectors; ++v)
+      text_outputs<R, 1>(args, panels.scores, panels.n, factors, panels.values, v, out);
+  }
+};
 
 void encoder_attention(const EncoderAttentionArgs& args) noexcept {
-  constexpr size_t kRows = Isa::kFloatGroupRows;
-  static_assert(kRows <= kMaxEncoderAttentionRows);
   const size_t n = (args.n_tokens + kTextPanel - 1) / kTextPanel * kTextPanel;
   const size_t len = (args.head_len + kTextPanel - 1) / kTextPanel * kTextPanel;
   float* keys = args.scratch;
@@ -174,13 +150,7 @@ void encoder_attention(const EncoderAttentionArgs& args) noexcept {
   pack_text_keys(args, n, len, keys);
   pack_text_values(args, n, len, values);
   const TextPanels panels = {keys, values, values + n * len, n, len};
-  // Groups have nearly equal sizes, because a last group of few rows would use the processor badly.
-  const RowGroups groups = {args.query_end - args.query_begin,
-                            (args.query_end - args.query_begin + kRows - 1) / kRows};
-  for (size_t g = 0; g < groups.n; ++g) {
-    const size_t begin = groups.begin(g);
-    text_rows_of<kRows>(args, panels, args.query_begin + begin, groups.begin(g + 1) - begin);
-  }
+  for_text_rows<Isa::kFloatGroupRows>(args, TextRows{args, panels});
 }
 
 }  // namespace

@@ -28,6 +28,8 @@ struct Bf16Dot {
 
 #include "kernels/body/bf16_product.inl.h"
 
+#include "kernels/body/encoder_attention_bf16.inl.h"
+
 namespace billow::kernels {
 namespace {
 
@@ -41,6 +43,7 @@ constexpr Overlay make_overlay() noexcept {
   };
   set(quant::Type::kBF16, {&kBf16Input, nullptr, gemm<Bf16Product>});
   set(quant::Type::kF16, {&kBf16Input, pack_f16_as_bf16, gemm<Bf16Product>});
+  overlay.encoder_attention_bf16 = encoder_attention_bf16;
   return overlay;
 }
 

@@ -8,9 +8,10 @@
 
 namespace billow::kernels {
 
-// The replaced kernels of each weight format; a null kernel keeps that of the base.
+// The replaced kernels, also of each weight format; a null kernel keeps that of the base.
 struct Overlay {
   TypeTable types;
+  void (*encoder_attention_bf16)(const EncoderAttentionArgs&) noexcept;
 };
 
 // Returns `base` with the kernels of `overlay` instead of its own.
