@@ -25,7 +25,8 @@ struct ThinkingPart {
   std::string text;
 };
 struct ImagePart {
-  std::string bytes;  // decoded from base64
+  std::string bytes;      // decoded from base64
+  std::string address{};  // of the web, instead of bytes; the generator fetches them
 };
 struct ToolCall {
   std::string id{};  // empty if none was given

@@ -285,18 +285,23 @@ struct LocalGenerator::Plan {
 
 LocalGenerator::LocalGenerator(Catalog& catalog, scheduler::Scheduler& scheduler,
                                metrics::Metrics& metrics, LatestContexts& latest_contexts,
-                               Slots& slots, GenerationPolicy policy,
+                               Slots& slots, PictureAddresses& addresses, GenerationPolicy policy,
                                OnContextEvent on_context_event)
     : catalog_(catalog),
       scheduler_(scheduler),
       metrics_(metrics),
       latest_contexts_(latest_contexts),
       slots_(slots),
+      addresses_(addresses),
       policy_(std::move(policy)),
       on_context_event_(std::move(on_context_event)) {}
 
-void LocalGenerator::run(const GenerationRequest& request, Sink& sink, std::stop_token stop,
+void LocalGenerator::run(const GenerationRequest& given, Sink& sink, std::stop_token stop,
                          metrics::Trace& trace) {
+  GenerationRequest fetched;  // the request, if it has addresses of pictures
+  if (has_picture_addresses(given.messages)) fetched = given;
+  const bool has_addresses = !fetched.messages.empty();
+  const GenerationRequest& request = has_addresses ? fetched : given;
   const bool is_load = asks_nothing(request);
   std::shared_ptr<const ServedModel> model;
   try {
@@ -311,6 +316,11 @@ void LocalGenerator::run(const GenerationRequest& request, Sink& sink, std::stop
   if (!is_load) check_capabilities(*model, request);
   if (!request.wrong_options.empty()) throw StatusError(500, request.wrong_options);
   if (is_load) return load_or_end(*model, request, sink, stop, trace);
+  if (has_addresses) {
+    const Clock::time_point begin = Clock::now();
+    addresses_.fetch(fetched.messages, stop);
+    trace.span("fetch pictures", begin, Clock::now());
+  }
   Plan made = plan(*model, request, stop, trace);
   made.sizing.cost = cost_of(*model, made.sizing, made.completion);
   sink.sized(made.sizing);

@@ -11,6 +11,7 @@
 #include "api/catalog.h"
 #include "api/generator.h"
 #include "api/latest_contexts.h"
+#include "api/picture_addresses.h"
 #include "api/prompt_builder.h"
 #include "api/request_options.h"
 #include "api/slots.h"
@@ -42,8 +43,8 @@ class LocalGenerator : public Generator {
  public:
   // REQUIRES: all arguments except the policy outlive the generator.
   LocalGenerator(Catalog& catalog, scheduler::Scheduler& scheduler, metrics::Metrics& metrics,
-                 LatestContexts& latest_contexts, Slots& slots, GenerationPolicy policy,
-                 OnContextEvent on_context_event = {});
+                 LatestContexts& latest_contexts, Slots& slots, PictureAddresses& addresses,
+                 GenerationPolicy policy, OnContextEvent on_context_event = {});
 
   void run(const GenerationRequest& request, Sink& sink, std::stop_token stop,
            metrics::Trace& trace) override;
@@ -66,6 +67,7 @@ class LocalGenerator : public Generator {
   metrics::Metrics& metrics_;
   LatestContexts& latest_contexts_;
   Slots& slots_;
+  PictureAddresses& addresses_;
   const GenerationPolicy policy_;
   const OnContextEvent on_context_event_;
   // Limits parallel decoding: a large picture needs hundreds of megabytes.

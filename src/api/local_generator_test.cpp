@@ -61,7 +61,8 @@ class LocalGeneratorTest : public testing::Test {
     return run_with(GenerationPolicy{}, request);
   }
   RecordingSink run_with(const GenerationPolicy& policy, const GenerationRequest& request) {
-    LocalGenerator generator(models.catalog, scheduler, metrics, contexts, slots, policy);
+    LocalGenerator generator(models.catalog, scheduler, metrics, contexts, slots, addresses,
+                             policy);
     metrics::Trace trace("id", "/api/generate", "node");
     RecordingSink sink;
     generator.run(request, sink, {}, trace);
@@ -81,6 +82,7 @@ class LocalGeneratorTest : public testing::Test {
 
   LatestContexts contexts;
   Slots slots{4};
+  PictureAddresses addresses;
   SampleStore models;
   scheduler::FakeRunners runners;
   metrics::Metrics metrics{"0", "scalar"};
@@ -174,7 +176,7 @@ TEST_F(LocalGeneratorTest, NC_RequestsGetTheContextThatTheyNeed) {
 }
 
 TEST_F(LocalGeneratorTest, DoesNotRenderForADisconnectedClient) {
-  LocalGenerator generator(models.catalog, scheduler, metrics, contexts, slots, {});
+  LocalGenerator generator(models.catalog, scheduler, metrics, contexts, slots, addresses, {});
   metrics::Trace trace("id", "/api/chat", "node");
   GenerationRequest request{.kind = GenerationKind::kChat, .model = "m"};
   for (int i = 0; i < 500; ++i) request.messages.push_back(text_message("user", "hello"));
@@ -267,7 +269,7 @@ TEST_F(LocalGeneratorTest, UnloadsABrokenModel) {
   EXPECT_EQ(refusal(prompt("hi")), "500 unknown renderer \"nonsense\"");
   EXPECT_EQ(refusal(prompt("")), "500 unknown renderer \"nonsense\"");
   const auto unloaded = [&] {
-    LocalGenerator generator(models.catalog, scheduler, metrics, contexts, slots, {});
+    LocalGenerator generator(models.catalog, scheduler, metrics, contexts, slots, addresses, {});
     metrics::Trace trace("id", "/api/generate", "node");
     RecordingSink sink;
     generator.run(request, sink, {}, trace);
@@ -335,7 +337,7 @@ TEST_F(LocalGeneratorTest, ReportsErrorsOfTheRunner) {
 }
 
 TEST_F(LocalGeneratorTest, DisconnectedClientEndsTheAnswer) {
-  LocalGenerator generator(models.catalog, scheduler, metrics, contexts, slots, {});
+  LocalGenerator generator(models.catalog, scheduler, metrics, contexts, slots, addresses, {});
   metrics::Trace trace("id", "/api/generate", "node");
   RecordingSink sink;
   sink.max_deltas = 1;
@@ -358,7 +360,7 @@ TEST_F(LocalGeneratorTest, RestartsAnUnsentAnswerIfTheRunnerDies) {
     }
     int n_restarts = 0;
   } sink;
-  LocalGenerator generator(models.catalog, scheduler, metrics, contexts, slots, {});
+  LocalGenerator generator(models.catalog, scheduler, metrics, contexts, slots, addresses, {});
   metrics::Trace trace("id", "/api/generate", "node");
   generator.run(prompt("hi"), sink, {}, trace);
   EXPECT_EQ(sink.whole().text, "Hello there");

@@ -75,6 +75,7 @@ struct ServeOptions {
   double drain_timeout = 30.0;
   std::vector<std::string> preload;
   bool read_only = false;
+  std::vector<std::string> picture_hosts;
   std::string packed_limit;
   std::string sessions_limit;
   std::string registry_mirror;
@@ -305,6 +306,7 @@ server::Options server_options(const ServeOptions& options,
   if (!options.read_only)
     made.slot_files = {.folder = made.models + "/sessions/slots",
                        .max_bytes = sessions_limit(options, environment) / kSlotsPart};
+  made.picture_addresses.hosts = options.picture_hosts;
   made.preload = options.preload;
   made.registry = registry_options(options, environment);
   made.version = options.api_version;
@@ -462,6 +464,11 @@ void declare_models(CLI::App& command, ServeOptions& options) {
                      "Load this model before the server is ready, and keep it loaded; repeatable");
   command.add_flag("--read-only", options.read_only,
                    "Refuse requests that would change stored models");
+  command
+      .add_option("--picture-hosts", options.picture_hosts,
+                  "Hosts from which the server fetches pictures that requests name by URL, like "
+                  "example.com, *.example.com or *; default: none. Never private addresses")
+      ->delimiter(',');
   command
       .add_option("--parallel", options.n_parallel,
                   "Max requests that run on one model at the same time (OLLAMA_NUM_PARALLEL)")

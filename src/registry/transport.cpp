@@ -1,5 +1,7 @@
 #include "registry/transport.h"
 
+#include <sys/socket.h>
+
 #include <algorithm>
 #include <array>
 #include <condition_variable>
@@ -13,6 +15,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "http/public_address.h"
 #include "registry/curl_api.h"
 
 namespace billow::registry {
@@ -68,6 +71,11 @@ class Transfer {
     set(CURLOPT_WRITEFUNCTION, &Transfer::take_body);
     set(CURLOPT_WRITEDATA, this);
     if (!options.ca_file.empty()) set(CURLOPT_CAINFO, options.ca_file.c_str());
+    if (options.only_public_addresses) {
+      set(CURLOPT_PROXY, "");
+      set(CURLOPT_OPENSOCKETFUNCTION, &Transfer::open_public_socket);
+      set(CURLOPT_OPENSOCKETDATA, this);
+    }
     set_method();
     set_fields();
   }
@@ -182,6 +190,16 @@ class Transfer {
     }
   }
 
+  // The address is the resolved one, so a name cannot resolve to another address afterwards.
+  static curl_socket_t open_public_socket(void* self, curlsocktype, curl_sockaddr* address) {
+    auto& transfer = *static_cast<Transfer*>(self);
+    if (!http::is_public_address(address->addr)) {
+      transfer.fail(Error(ErrorCode::kPermissionDenied,
+                          host_of(transfer.request_.url) + " is not a public address"));
+      return CURL_SOCKET_BAD;
+    }
+    return ::socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+  }
   static size_t take_header(char* bytes, size_t, size_t n_bytes, void* self) {
     return static_cast<Transfer*>(self)->on_header({bytes, n_bytes}) ? n_bytes : 0;
   }

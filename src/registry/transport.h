@@ -50,6 +50,9 @@ struct TransportOptions {
   std::chrono::milliseconds stall_timeout{30'000};
   // A PEM file of trusted certificates, in addition to or instead of the system's certificates.
   std::string ca_file{};
+  // Connects only to public addresses (http/public_address.h), and to no proxy, because a proxy
+  // could connect to any address.
+  bool only_public_addresses = false;
 };
 
 class Transport {
@@ -63,8 +66,8 @@ class Transport {
 
   // Sends a request and returns the reply, whatever its status. Throws Error: kIo, with the host
   // and the reason, if the reply is incomplete or `stop` is set; kInvalidInput if the URL or a
-  // field cannot be sent; kTooLarge if the reply exceeds max_body_bytes or its fields exceed 256
-  // KiB.
+  // field cannot be sent; kPermissionDenied if the address is not public and must be; kTooLarge if
+  // the reply exceeds max_body_bytes or its fields exceed 256 KiB.
   Reply send(const Request& request, std::stop_token stop = {});
 
  private:

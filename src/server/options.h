@@ -42,6 +42,7 @@ struct Options {
   prompt::GoTemplateUse go_templates = prompt::GoTemplateUse::kAuto;
   api::GenerationPolicy generation{};
   api::SlotFilesOptions slot_files{};  // of saved slots
+  api::PictureAddressOptions picture_addresses{};
   std::vector<std::string>
       preload{};  // models to load before the server is ready; they stay loaded
 

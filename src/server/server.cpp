@@ -99,7 +99,9 @@ class Server::Parts {
         catalog_(store_, options_.describe, {.go_templates = options_.go_templates}),
         slots_(options_.models_loaded.n_parallel),
         slot_files_(options_.slot_files),
-        generator_(catalog_, scheduler_, metrics_, latest_contexts_, slots_, options_.generation,
+        picture_addresses_(options_.picture_addresses),
+        generator_(catalog_, scheduler_, metrics_, latest_contexts_, slots_, picture_addresses_,
+                   options_.generation,
                    [this](const metrics::Trace& trace, const std::string& model,
                           const Json& event) { publish_context(trace, model, event); }),
         embedder_(catalog_, scheduler_, metrics_, latest_contexts_,
@@ -402,6 +404,7 @@ class Server::Parts {
   api::LatestContexts latest_contexts_;
   api::Slots slots_;
   api::SlotFiles slot_files_;
+  api::PictureAddresses picture_addresses_;
   api::LocalGenerator generator_;
   api::LocalEmbedder embedder_;
   CallContext context_;

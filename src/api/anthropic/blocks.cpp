@@ -36,6 +36,12 @@ void read_text(const Fields& block, std::vector<Part>& parts) {
 void read_image(const Fields& block, std::vector<Part>& parts) {
   const auto source = block.fields("source");
   const std::string type = source ? source->text("type") : "";
+  if (type == "url") {
+    const std::string address = source->text("url");
+    if (!address.starts_with("http://") && !address.starts_with("https://"))
+      refuse("image block: field \"source.url\" is not an http or https URL");
+    return void(parts.emplace_back(ImagePart{.bytes = {}, .address = address}));
+  }
   if (type != "base64")
     refuse("image block: a source of type \"" + type + "\" is not supported: send it as base64");
   auto bytes = base64_decoded(source->text("data"));

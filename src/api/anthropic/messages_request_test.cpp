@@ -155,7 +155,9 @@ TEST(MessagesRequest, ReadsImagesAndDocuments) {
   EXPECT_EQ(messages[0].text(), "T\n\nD\n\nR\nS\n\nF");
   const std::pair<const char*, const char*> kRefusals[] = {
       {R"({"type":"image","source":{"type":"url","url":"u"}})",
-       "image block: a source of type \"url\" is not supported: send it as base64"},
+       "image block: field \"source.url\" is not an http or https URL"},
+      {R"({"type":"image","source":{"type":"file","file_id":"f"}})",
+       "image block: a source of type \"file\" is not supported: send it as base64"},
       {R"({"type":"image","source":{"type":"base64","data":"?"}})",
        "image block: field \"source.data\" is not base64"},
       {R"({"type":"document","source":{"type":"base64","data":"aGk="}})",

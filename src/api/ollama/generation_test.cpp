@@ -61,7 +61,8 @@ class Generation : public testing::Test {
   scheduler::Scheduler scheduler{{.budget_bytes = uint64_t{1} << 30}, runners.starter()};
   LatestContexts contexts;
   Slots slots{4};
-  LocalGenerator generator{models.catalog, scheduler, metrics, contexts, slots, {}};
+  PictureAddresses addresses;
+  LocalGenerator generator{models.catalog, scheduler, metrics, contexts, slots, addresses, {}};
   LocalEmbedder embedder{models.catalog, scheduler, metrics, contexts, {}};
   TestServer server{routes(), shape_error};
 

@@ -24,7 +24,7 @@ const std::string& text_of(const Json& object, const char* key, const char* refu
 
 constexpr const char* kBadPart = "invalid message format";
 
-std::string image_of(const Json& part) {
+ImagePart image_of(const Json& part) {
   const auto image = part.find("image_url");
   if (image == part.end()) refuse(kBadPart);
   if (image->is_string()) return image_of_url(image->get_ref<const std::string&>());
@@ -40,7 +40,7 @@ Part part_of(const Json& part) {
   const std::string& type = text_of(part, "type", kBadPart);
   if (type == "text") return TextPart{text_of(part, "text", kBadPart)};
   if (type == "refusal") return TextPart{text_of(part, "refusal", kBadPart)};
-  if (type == "image_url") return ImagePart{image_of(part)};
+  if (type == "image_url") return image_of(part);
   if (type == "input_audio")
     refuse("input_audio is not supported: no model here accepts audio; send the spoken text");
   refuse(kBadPart);
@@ -89,15 +89,15 @@ std::string thinking_of(const Fields& given) {
 
 }  // namespace
 
-std::string image_of_url(std::string_view url) {
-  if (url.starts_with("http://") || url.starts_with("https://")) {
-    refuse("image URLs are not currently supported, please use base64 encoded data instead");
-  }
+ImagePart image_of_url(std::string_view url) {
+  if (url.starts_with("http://") || url.starts_with("https://"))
+    return {.bytes = {}, .address = std::string(url)};
   for (const std::string_view head :
        {"data:;base64,", "data:image/jpeg;base64,", "data:image/jpg;base64,",
-        "data:image/png;base64,", "data:image/webp;base64,"}) {
+        "data:image/png;base64,", "data:image/webp;base64,", "data:image/gif;base64,",
+        "data:image/bmp;base64,"}) {
     if (!url.starts_with(head)) continue;
-    if (auto bytes = base64_decoded(url.substr(head.size()))) return *std::move(bytes);
+    if (auto bytes = base64_decoded(url.substr(head.size()))) return {.bytes = *std::move(bytes)};
   }
   refuse("invalid image input");
 }

@@ -15,9 +15,9 @@ namespace billow::api::openai {
 // content is an array, the parts become parts of the message. Throws http::StatusError (400).
 std::vector<Message> decode_messages(const Fields& fields);
 
-// Returns the bytes of an image from its URL: "data:image/png;base64,...". Throws http::StatusError
-// (400).
-std::string image_of_url(std::string_view url);
+// Returns the image of a URL: bytes from "data:image/png;base64,...", or the address of an http or
+// https URL. Throws http::StatusError (400).
+ImagePart image_of_url(std::string_view url);
 
 // Parses the arguments of a call from a text. Null means no arguments. Throws http::StatusError
 // (400).

@@ -30,7 +30,7 @@ void read_part(const Fields& part, std::vector<Part>& parts) {
     parts.emplace_back(TextPart{part.text("refusal")});
   } else if (type == "input_image") {
     if (!part.has("image_url")) refuse("an input_image must have an \"image_url\" with its data");
-    parts.emplace_back(ImagePart{image_of_url(part.text("image_url"))});
+    parts.emplace_back(image_of_url(part.text("image_url")));
   } else {
     refuse("content of type \"" + type + "\" is not supported");
   }
