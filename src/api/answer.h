@@ -19,6 +19,7 @@ struct Logprob {
   double logprob = 0.0;
   std::string bytes;
   std::vector<Logprob> top{};
+  int32_t id = 0;
 };
 
 using output::Event;

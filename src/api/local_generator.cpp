@@ -97,7 +97,7 @@ std::string reason_of(const Sizing& sizing, int64_t num_predict, bool ends_when_
 }
 
 Logprob logprob_of(const scheduler::TokenLogprob& from) {
-  Logprob to{from.token, from.logprob, from.bytes};
+  Logprob to{.token = from.token, .logprob = from.logprob, .bytes = from.bytes, .id = from.id};
   for (const scheduler::TokenLogprob& other : from.top) to.top.push_back(logprob_of(other));
   return to;
 }

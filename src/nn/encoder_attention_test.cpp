@@ -37,7 +37,8 @@ std::vector<float> attended(std::span<const size_t> lengths, std::vector<float> 
                            .v = part(2),
                            .reach = sight.reach,
                            .slopes = sight.slopes.empty() ? nullptr : sight.slopes.data()};
-  encoder_attention(compute, text_units(ends, kHeads, n_threads), heads, {out.data(), n, width});
+  encoder_attention(compute, text_units(ends, kHeads, static_cast<size_t>(n_threads)), heads,
+                    {out.data(), n, width});
   tensor::Arena counted{tensor::Arena::Counting{}};
   const Sizing sizing = {.n_positions = *std::ranges::max_element(lengths),
                          .n_threads = static_cast<size_t>(n_threads)};

@@ -226,7 +226,10 @@ Json logprob_json(int32_t token, float logprob, const tokenizer::Tokenizer& toke
   const std::string_view bytes = tokenizer.has(token) ? tokenizer.piece(token, true) : "";
   Json list = Json::array();
   for (const char byte : bytes) list.push_back(static_cast<unsigned char>(byte));
-  return {{"token", utf8::sanitized(bytes)}, {"logprob", logprob}, {"bytes", std::move(list)}};
+  return {{"id", token},
+          {"token", utf8::sanitized(bytes)},
+          {"logprob", logprob},
+          {"bytes", std::move(list)}};
 }
 
 void add_logprobs(Json& out, const char* name, const std::vector<engine::Sampled>& tokens,

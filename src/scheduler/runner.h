@@ -77,6 +77,7 @@ struct TokenLogprob {
   float logprob = 0.0f;
   std::string bytes;
   std::vector<TokenLogprob> top{};
+  int32_t id = 0;
 };
 
 // A part of a prompt that was evaluated.

@@ -116,6 +116,8 @@ TokenLogprob logprob_of(const Json& entry) {
   if (const Json* value = find(entry, "logprob")) logprob.logprob = number_of(*value, "logprob");
   for (const Json& byte : list_field(entry, "bytes"))
     logprob.bytes += static_cast<char>(static_cast<unsigned char>(count_of(byte, "bytes", 255)));
+  if (const Json* value = find(entry, "id"))
+    logprob.id = static_cast<int32_t>(count_of(*value, "id", std::numeric_limits<int32_t>::max()));
   return logprob;
 }
 

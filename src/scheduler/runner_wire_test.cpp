@@ -111,13 +111,14 @@ TEST(RunnerWire, SendsAConstraint) {
 
 TEST(RunnerWire, ParsesChunkWithAllFields) {
   const CompletionLine line = parse_completion_line(
-      R"({"text":"ab","logprobs":[{"token":"a","logprob":-0.5,"bytes":[97],"top_logprobs":)"
+      R"({"text":"ab","logprobs":[{"id":7,"token":"a","logprob":-0.5,"bytes":[97],"top_logprobs":)"
       R"([{"token":"b","logprob":null,"bytes":[255]}]}],"events":[{"kind":"transition","text":"x"}],)"
       R"("prefill":[{"n":512,"duration":12},{"n":600,"duration":3}],"later":1})");
   EXPECT_FALSE(line.is_end);
   EXPECT_EQ(line.piece.text, "ab");
   ASSERT_EQ(line.piece.logprobs.size(), 1u);
   EXPECT_EQ(line.piece.logprobs[0].bytes, "a");
+  EXPECT_EQ(line.piece.logprobs[0].id, 7);
   EXPECT_FLOAT_EQ(line.piece.logprobs[0].logprob, -0.5f);
   ASSERT_EQ(line.piece.logprobs[0].top.size(), 1u);
   EXPECT_EQ(line.piece.logprobs[0].top[0].bytes, "\xff");

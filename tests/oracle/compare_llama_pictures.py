@@ -59,7 +59,7 @@ def post(url, body):
 
 
 def probabilities(url, text, data, model=None):
-    """Returns {bytes of a token: logarithm of its probability} of the next token, and the number of tokens of the prompt."""
+    """Returns {token id: logarithm of its probability} of the next token, and the number of tokens of the prompt."""
     body = {"prompt": {"prompt_string": text, "multimodal_data": [base64.b64encode(data).decode()]}, "n_predict": 1,
             "temperature": 1.0, "top_k": 0, "top_p": 1.0, "min_p": 0.0, "n_probs": N_PROBS, "cache_prompt": False,
             "ignore_eos": True, **(model or {})}
@@ -69,7 +69,7 @@ def probabilities(url, text, data, model=None):
             break
     else:
         raise RuntimeError(f"{url} returns no probabilities")
-    return ({bytes(one["bytes"]): one["logprob"] for one in answer["completion_probabilities"][0]["top_logprobs"] if one["bytes"]},
+    return ({one["id"]: one["logprob"] for one in answer["completion_probabilities"][0]["top_logprobs"]},
             answer["tokens_evaluated"])
 
 

@@ -48,6 +48,7 @@ CompletionRequest decode_common(const Fields& fields, const FieldTable& table) {
 
 Json logprob_json(const Logprob& logprob) {
   Json entry;
+  entry["id"] = logprob.id;
   entry["token"] = logprob.token;
   entry["bytes"] = Json::array();
   for (const char byte : logprob.bytes) entry["bytes"].push_back(static_cast<unsigned char>(byte));

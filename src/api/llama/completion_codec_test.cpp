@@ -272,18 +272,19 @@ TEST(LlamaObject, SeveralAnswersAreAList) {
 TEST(LlamaStream, HasExactBytes) {
   Answered it(R"("stream":true)");
   Delta delta = text_delta("Hel");
-  delta.logprobs.push_back({"Hel", -0.5, "H", {{"x", -2.0, "x"}}});
+  delta.logprobs.push_back({"Hel", -0.5, "H", {{"x", -2.0, "x", {}, 9}}, 8});
   it.answer->delta(delta);
   it.answer->delta(text_delta("lo"));
   EXPECT_TRUE(it.answer->end(kEnding));
   EXPECT_TRUE(it.test.exchange.is_finished);
-  EXPECT_EQ(it.body(),
-            "data: {\"index\":0,\"content\":\"Hel\",\"tokens\":[],\"stop\":false,\"id_slot\":-1,"
-            "\"completion_probabilities\":[{\"token\":\"Hel\",\"bytes\":[72],\"logprob\":-0.5,"
-            "\"top_logprobs\":[{\"token\":\"x\",\"bytes\":[120],\"logprob\":-2}]}]}\n\n"
-            "data: {\"index\":0,\"content\":\"lo\",\"tokens\":[],\"stop\":false,\"id_slot\":-1}\n\n"
-            "data: " +
-                whole("", settings("true")) + "}\n\n");
+  EXPECT_EQ(
+      it.body(),
+      "data: {\"index\":0,\"content\":\"Hel\",\"tokens\":[],\"stop\":false,\"id_slot\":-1,"
+      "\"completion_probabilities\":[{\"id\":8,\"token\":\"Hel\",\"bytes\":[72],\"logprob\":-0.5,"
+      "\"top_logprobs\":[{\"id\":9,\"token\":\"x\",\"bytes\":[120],\"logprob\":-2}]}]}\n\n"
+      "data: {\"index\":0,\"content\":\"lo\",\"tokens\":[],\"stop\":false,\"id_slot\":-1}\n\n"
+      "data: " +
+          whole("", settings("true")) + "}\n\n");
 }
 
 TEST(LlamaStream, ErrorsEndAStreamThatHasBegun) {
