@@ -55,7 +55,8 @@ void remove(std::string& text, std::string_view word) {
 
 TensorName parse_tensor_name(std::string_view name) {
   TensorName parsed;
-  for (const std::string_view suffix : {".weight", ".bias"}) {
+  for (const std::string_view suffix :
+       {".weight", ".bias", ".input_min", ".input_max", ".output_min", ".output_max"}) {
     if (!name.ends_with(suffix)) continue;
     parsed.suffix = suffix;
     name.remove_suffix(suffix.size());

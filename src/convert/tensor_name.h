@@ -10,7 +10,7 @@ namespace billow::convert {
 
 struct TensorName {
   std::string pattern;             // "#" for the first number, "*" for others; without the suffix
-  std::string suffix;              // ".weight", ".bias" or empty
+  std::string suffix;              // ".weight", ".bias", a limit as ".input_min", or empty
   std::optional<uint32_t> layer;   // the first number
   std::optional<uint32_t> number;  // the last number after `layer`
 };
