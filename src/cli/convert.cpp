@@ -33,7 +33,7 @@ namespace fs = std::filesystem;
 struct ConvertOptions {
   std::string folder;
   std::string output;              // empty: NAME-TYPE.gguf in the current folder
-  std::string projector;           // empty: mmproj-OUTPUT beside OUTPUT
+  std::string projector;           // empty: mmproj-OUTPUT next to OUTPUT
   bool no_projector = false;       // only the text model
   bool only_projector = false;     // OUTPUT is the projector
   bool with_projector = false;     // another run makes the projector
@@ -142,7 +142,7 @@ std::string output_of(const ConvertOptions& options, const convert::Options& cho
   return options.only_projector ? projector_name(name) : name;
 }
 
-// Returns the file for the projector beside the model's file; empty if there is none.
+// Returns the file for the projector next to the model's file; empty if there is none.
 std::string projector_output(const ConvertOptions& options, const std::string& output,
                              const std::vector<convert::SourceFile>& files) {
   if (options.no_projector || options.only_projector || is_adapter(files)) return "";
@@ -187,7 +187,7 @@ void make(ConvertOptions options) {
   if (options.type.empty()) options.type = of_adapter ? "F32" : "F16";
   convert::Options choice = checked_options(options, of_adapter);
   const std::string output = output_of(options, choice);
-  const std::string beside = projector_output(options, output, files);
+  const std::string second_output = projector_output(options, output, files);
   const Interrupt interrupt;
   StatusLine status;
   ProgressLines lines;
@@ -208,8 +208,8 @@ void make(ConvertOptions options) {
           }};
   Made model(output);
   std::optional<Made> projector;
-  if (!beside.empty()) {
-    projector.emplace(beside);
+  if (!second_output.empty()) {
+    projector.emplace(second_output);
     choice.part = convert::Part::kPictures;
     convert::convert(files, choice, listener, projector->sink());
   }
@@ -249,7 +249,7 @@ void add_convert(CLI::App& app) {
       "Type of the matrices: F32, F16, BF16 or Q8_0; default: F16, or F32 for an adapter");
   command->add_option("--mmproj", options->projector,
                       "File for the projector, the part of a vision-language model that reads "
-                      "pictures; default: mmproj-OUTPUT beside OUTPUT");
+                      "pictures; default: mmproj-OUTPUT next to OUTPUT");
   command->add_flag("--no-mmproj", options->no_projector,
                     "Convert only the text model, without the projector");
   command->add_flag("--only-mmproj", options->only_projector,

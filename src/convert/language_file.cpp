@@ -99,12 +99,12 @@ void note_losses(const LanguagePlan& plan, const LanguageFamily& family, const M
 const LanguageFamily* find_language_family(const Sources& sources) {
   const ModelConfig config(sources);
   const LanguageFamily* family = find_language_family(config.class_name());
-  if (family == nullptr && has_any_text_part(config.class_name())) {
+  if (family == nullptr && has_any_text_part(config.whole_class_name())) {
     const std::string type = config.text({"model_type"}).value_or("");
     family = find_text_family(type);
     if (family == nullptr) {
       config.refuse_unknown(fmt::format("the text part of the type '{}' is not supported in a {}",
-                                        type, config.class_name()));
+                                        type, config.whole_class_name()));
     }
   }
   return family == nullptr || family->actual == nullptr ? family : &family->actual(config);

@@ -65,6 +65,9 @@ ModelConfig::ModelConfig(const Sources& sources, std::string_view defaults) {
   for (const std::string_view name : kOtherParts)
     if (inside(*document, name) != nullptr) has_parts_ = true;
   if (inside(*document, "thinker_config") != nullptr) has_parts_ = true;
+  if (const Document* names = inside(*document, "architectures");
+      names != nullptr && names->is_array() && !names->empty() && names->front().is_string())
+    whole_class_ = names->front().get<std::string>();
   lay_over(merged, *document);
   if (const Document* part = text_part(*document)) lay_over(merged, *part);
   // The outer value counts: the text part contains only the default of its own class.

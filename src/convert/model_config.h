@@ -29,6 +29,8 @@ class ModelConfig {
 
   // Returns the class of the text part or else of the whole model: "LlamaForCausalLM".
   std::string class_name() const;
+  // Returns the class of the whole model, or an empty text if this is a part of a configuration.
+  const std::string& whole_class_name() const noexcept { return whole_class_; }
   bool has_other_parts() const noexcept { return has_parts_; }  // vision or audio
 
   const Document* find(Spellings names) const;
@@ -76,6 +78,7 @@ class ModelConfig {
   void read_rope();
 
   std::string origin_ = "config.json";
+  std::string whole_class_;
   std::shared_ptr<const Document> merged_;
   std::shared_ptr<const Document> rope_;
   bool has_parts_ = false;

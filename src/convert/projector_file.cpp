@@ -72,7 +72,10 @@ std::vector<float> colors(const ModelConfig& processor, const char* name, float 
   const bool is_used = processor.flag("do_normalize", true);
   const auto values = processor.numbers(name);
   if (!is_used) return std::vector<float>(3, unchanged);
-  if (!values || values->size() != 3) processor.refuse(name, "must be a list of 3 numbers");
+  constexpr double kMax = 1000;
+  const auto is_odd = [](double value) { return !(std::abs(value) <= kMax); };
+  if (!values || values->size() != 3 || std::ranges::any_of(*values, is_odd))
+    processor.refuse(name, "must be a list of 3 numbers up to 1000");
   return {values->begin(), values->end()};
 }
 
@@ -106,6 +109,8 @@ void check_vision(const ProjectorFamily& family, const ModelConfig& vision) {
 
 void check_sizes(const ProjectorModel& model, const ProjectorSizes& sizes) {
   constexpr uint32_t kMaxLayers = 512;
+  constexpr uint32_t kMaxImage = 1 << 14;
+  if (sizes.image_size > kMaxImage) model.vision.refuse("image_size", "is more than 16384");
   if (sizes.n_layers > kMaxLayers) model.vision.refuse("num_hidden_layers", "is more than 512");
   if (sizes.n_embd % sizes.n_heads != 0)
     model.vision.refuse("num_attention_heads",
@@ -142,6 +147,9 @@ void add_break(const Sources& sources, const ProjectorModel& model, Weights& wei
     if (word == pieces.end()) break;
     const SafeTensor* table = weights.find(name);
     require_known_type(*table, name);
+    if (table->shape[1] != model.text.n_embd())
+      throw Error(ErrorCode::kInvalidInput,
+                  fmt::format("tensor '{}' is not as wide as the text model", name));
     PlannedTensor row;
     row.name = "v.token_embd.img_break";
     row.source = table;

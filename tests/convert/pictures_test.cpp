@@ -221,11 +221,16 @@ const Refused kRefused[] = {
     {"gemma3", "vision_config", "num_attention_heads", 3, "does not divide the width of 32"},
     {"gemma3", "vision_config", "intermediate_size", 41, "config.json requires 32 x 41"},
     {"gemma3", "vision_config", "patch_size", 8, "the tensor that becomes 'v.patch_embd.weight'"},
-    {"gemma3", "", "mm_tokens_per_image", 5, "\"mm_tokens_per_image\" does not divide"},
+    {"gemma3", "", "mm_tokens_per_image", 5, "\"mm_tokens_per_image\" must be a square number"},
+    {"gemma3", "", "mm_tokens_per_image", 9, "\"mm_tokens_per_image\" does not divide"},
     {"gemma3", "processor", "size", {{"height", 64}, {"width", 64}}, "\"size\" must be the image"},
-    {"gemma3", "processor", "image_mean", Json(), "\"image_mean\" must be a list of 3 numbers"},
+    {"gemma3", "processor", "image_mean", Json(), "\"image_mean\" must be a list of 3"},
     {"gemma3", "processor", "rescale_factor", 1.0, "\"rescale_factor\" must be 1/255"},
     {"gemma3", "processor", "do_rescale", false, "\"do_rescale\" must be true"},
+    {"gemma3", "processor", "image_std", {1e300, 1, 1}, "\"image_std\" must be a list of 3"},
+    {"gemma3", "vision_config", "patch_size", 0, "\"patch_size\" must be from 1 to 4096"},
+    {"gemma3", "vision_config", "image_size", 2, "\"mm_tokens_per_image\" does not divide"},
+    {"gemma4", "processor", "max_soft_tokens", 2147483647, "\"max_soft_tokens\" is 0 or too"},
     {"gemma4", "processor", "pooling_kernel_size", 2, "\"pooling_kernel_size\" must be 3"},
     {"gemma4", "vision_config", "head_dim", 8, "\"head_dim\" must be 16"},
     {"smolvlm", "processor", "max_image_size", {{"longest_edge", 8}}, "must be the image_size"},
@@ -239,6 +244,10 @@ const Refused kRefused[] = {
     {"llama4", "processor", "resize_to_max_canvas", true, "\"resize_to_max_canvas\" must be false"},
     {"pixtral", "", "vision_feature_layer", Json(), "\"vision_feature_layer\" is missing"},
     {"mistral3", "", "projector_hidden_act", "relu", "\"projector_hidden_act\" must be \"gelu\""},
+    {"smolvlm", "", "scale_factor", 0, "\"scale_factor\" must be from 1 to 64"},
+    {"lfm2vl", "vision_config", "num_patches", 15, "\"num_patches\" must be a square number"},
+    {"qwen2vl", "vision_config", "mlp_ratio", -1, "\"mlp_ratio\" must be from 0 to 64"},
+    {"qwen2vl", "vision_config", "depth", 2147483647, "is more than 512"},
     {"qwen2vl", "vision_config", "temporal_patch_size", 1, "\"temporal_patch_size\" must be 2"},
     {"qwen25vl", "vision_config", "window_size", 56, "\"window_size\" must be 112"},
     {"qwen25vl", "vision_config", "fullatt_block_indexes", {1, 2}, "must be every n-th layer"},
@@ -300,11 +309,25 @@ TEST_F(PictureModel, TextPartsAreFoundByTheirType) {
     model.config["text_config"].erase("architectures");
     EXPECT_EQ(make(quant::Type::kF16, Part::kText).get_string("general.architecture"),
               architecture);
+    model.config["text_config"]["architectures"] = {"VLlama3ForCausalLM"};  // SmolVLM's
+    EXPECT_EQ(make(quant::Type::kF16, Part::kText).get_string("general.architecture"),
+              architecture);
     model.config["text_config"]["model_type"] = "odd";
     EXPECT_TRUE(
         refusal(Part::kText)
             .starts_with("config.json: the text part of the type 'odd' is not supported in a "))
         << refusal(Part::kText);
+  }
+}
+
+TEST_F(PictureModel, OmittedFieldsHaveTheDefaultsOfTheLibrary) {
+  for (const auto& [name, field] :
+       {std::pair{"smolvlm", "num_attention_heads"}, {"qwen2vl", "num_heads"}}) {
+    read(name);
+    model.config["vision_config"][field] = nullptr;
+    EXPECT_EQ(make(quant::Type::kF16).get_uint("clip.vision.attention.head_count"), 16u);
+    model.config["vision_config"].erase(field);
+    EXPECT_EQ(make(quant::Type::kF16).get_uint("clip.vision.attention.head_count"), 16u);
   }
 }
 

@@ -44,7 +44,7 @@ ProjectorSizes sizes(const ProjectorModel& model) {
           .n_ff = vision.require_size({"intermediate_size"}),
           .n_layers = vision.n_layers(),
           .n_heads = vision.n_heads(),
-          .merge = vision.require_size({"pooling_kernel_size"}),
+          .merge = merge_of(vision, "pooling_kernel_size", 3),
           .norm_epsilon = vision.require_number({"rms_norm_eps"})};
 }
 
@@ -61,8 +61,9 @@ void keys(const ProjectorModel& model, const ProjectorSizes& sizes, KeyWriter& k
   require_same(model.processor, "pooling_kernel_size", sizes.merge);
   write_limit(keys, "vision.projector.scale_factor", sizes.merge, kUsualMerge);
   const uint64_t side = uint64_t{sizes.patch_size} * sizes.merge;
-  if (const auto n = model.processor.count({"max_soft_tokens"}))
-    write_limit(keys, "vision.image_max_pixels", *n * side * side, kUsualTokens * side * side);
+  write_limit(keys, "vision.image_max_pixels",
+              pixels_of_tokens(model.processor, "max_soft_tokens", side),
+              kUsualTokens * side * side);
 }
 
 }  // namespace

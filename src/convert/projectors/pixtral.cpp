@@ -40,7 +40,7 @@ ProjectorSizes sizes(const ProjectorModel& model) {
   // The processor's limit, but not more than the encoder has rotations for.
   if (const auto longest = size_of(model.processor, "longest_edge"); longest && *longest > 0)
     sizes.image_size = std::min(sizes.image_size, *longest);
-  sizes.merge = model.whole.count({"spatial_merge_size"}).value_or(is_llava(model) ? 1 : 2);
+  sizes.merge = merge_of(model.whole, "spatial_merge_size", is_llava(model) ? 1 : 2);
   return sizes;
 }
 

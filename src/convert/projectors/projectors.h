@@ -28,8 +28,12 @@ TensorRules siglip_names();
 
 // Returns the sizes of fields that most families have. `merge` is 1.
 ProjectorSizes standard_sizes(const ModelConfig& vision);
-// Returns a size that may be a list of two equal sizes.
+// Returns a number of pixels, from 1 to 4,096. The field may be a list of two equal numbers.
 uint32_t require_square(const ModelConfig& config, std::string_view name);
+// Returns a number of patches per token in each direction, from 1 to 64.
+uint32_t merge_of(const ModelConfig& config, std::string_view name, uint32_t otherwise);
+// Returns the root of a number that is a square of at most 4,096.
+uint32_t require_root(const ModelConfig& config, std::string_view name);
 // Returns the whole number that is nearest to 1 / value of this field.
 uint32_t require_inverse(const ModelConfig& config, std::string_view name);
 
@@ -40,6 +44,9 @@ void require_flag(const ModelConfig& config, std::string_view name, bool value);
 
 // Returns the number of a field in the object "size", or nullopt.
 std::optional<uint32_t> size_of(const ModelConfig& processor, std::string_view name);
+// Returns the pixels of this number of tokens, given the pixels of a token's side; or nullopt.
+std::optional<uint64_t> pixels_of_tokens(const ModelConfig& processor, std::string_view name,
+                                         uint64_t side);
 // Writes a limit that differs from the default of readers.
 void write_limit(KeyWriter& keys, std::string_view key, std::optional<uint64_t> value,
                  uint64_t otherwise);

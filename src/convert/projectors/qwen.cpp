@@ -63,40 +63,41 @@ constexpr TensorRule kSplitNames[] = {
 constexpr TensorRule kJointNames[] = {{"visual.blocks.#.attn.qkv", "v.blk.#.attn_qkv"}};
 
 // Readers of the older families assume this size. Pictures may have any size.
-constexpr uint32_t kUsualSize = 560;
+uint32_t image_size(const ModelConfig& vision) {
+  constexpr uint32_t kUsualSize = 560;
+  return vision.has("image_size") ? require_square(vision, "image_size") : kUsualSize;
+}
 
 ProjectorSizes qwen2_sizes(const ProjectorModel& model) {
   const ModelConfig& vision = model.vision;
   const uint32_t n_embd = vision.require_size({"embed_dim"});
-  return {.image_size = vision.count({"image_size"}).value_or(kUsualSize),
+  const double ratio = vision.require_number({"mlp_ratio"});
+  if (!(ratio > 0) || ratio > 64) vision.refuse("mlp_ratio", "must be from 0 to 64");
+  return {.image_size = image_size(vision),
           .patch_size = require_square(vision, "patch_size"),
           .n_embd = n_embd,
           .n_ff = static_cast<uint32_t>(std::lround(n_embd * vision.require_number({"mlp_ratio"}))),
           .n_layers = vision.require_size({"depth"}),
           .n_heads = vision.require_size({"num_heads"}),
-          .merge = vision.require_size({"spatial_merge_size"}),
+          .merge = merge_of(vision, "spatial_merge_size", 2),
           .norm_epsilon = kEpsilon};
 }
 
 ProjectorSizes qwen25_sizes(const ProjectorModel& model) {
   const ModelConfig& vision = model.vision;
-  return {.image_size = vision.count({"image_size"}).value_or(kUsualSize),
+  return {.image_size = image_size(vision),
           .patch_size = require_square(vision, "patch_size"),
           .n_embd = vision.n_embd(),
           .n_ff = vision.require_size({"intermediate_size"}),
           .n_layers = vision.require_size({"depth"}),
           .n_heads = vision.require_size({"num_heads"}),
-          .merge = vision.require_size({"spatial_merge_size"}),
+          .merge = merge_of(vision, "spatial_merge_size", 2),
           .norm_epsilon = kEpsilon};
 }
 
 ProjectorSizes qwen3_sizes(const ProjectorModel& model) {
   ProjectorSizes sizes = qwen25_sizes(model);
-  const uint32_t n_places = model.vision.require_size({"num_position_embeddings"});
-  const auto side = static_cast<uint32_t>(std::lround(std::sqrt(n_places)));
-  if (side * side != n_places)
-    model.vision.refuse("num_position_embeddings", "must be a square number");
-  sizes.image_size = side * sizes.patch_size;
+  sizes.image_size = require_root(model.vision, "num_position_embeddings") * sizes.patch_size;
   return sizes;
 }
 

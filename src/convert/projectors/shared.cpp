@@ -9,6 +9,9 @@
 namespace billow::convert {
 namespace {
 
+constexpr uint32_t kMaxPixels = 4096;
+constexpr uint32_t kMaxMerge = 64;
+
 constexpr TensorRule kSiglip[] = {
     {"vision_tower.embeddings.patch_embedding", "v.patch_embd"},
     {"vision_tower.embeddings.position_embedding", "v.position_embd"},
@@ -36,10 +39,25 @@ TensorRules siglip_names() { return kSiglip; }
 
 uint32_t require_square(const ModelConfig& config, std::string_view name) {
   const auto sides = config.counts(name);
-  if (!sides) return config.require_size({name});
-  if (sides->size() != 2 || sides->front() != sides->back() || sides->front() == 0)
+  if (sides && (sides->size() != 2 || sides->front() != sides->back()))
     config.refuse(name, "must be one size or two equal sizes");
-  return sides->front();
+  const uint32_t size = sides ? sides->front() : config.require_count({name});
+  if (size == 0 || size > kMaxPixels) config.refuse(name, "must be from 1 to 4096");
+  return size;
+}
+
+uint32_t merge_of(const ModelConfig& config, std::string_view name, uint32_t otherwise) {
+  const uint32_t merge = config.count({name}).value_or(otherwise);
+  if (merge == 0 || merge > kMaxMerge) config.refuse(name, "must be from 1 to 64");
+  return merge;
+}
+
+uint32_t require_root(const ModelConfig& config, std::string_view name) {
+  const uint32_t square = config.require_size({name});
+  const auto root = static_cast<uint32_t>(std::lround(std::sqrt(square)));
+  if (root > kMaxPixels || root * root != square)
+    config.refuse(name, "must be a square number up to 4096 x 4096");
+  return root;
 }
 
 ProjectorSizes standard_sizes(const ModelConfig& vision) {
@@ -53,10 +71,9 @@ ProjectorSizes standard_sizes(const ModelConfig& vision) {
 }
 
 uint32_t require_inverse(const ModelConfig& config, std::string_view name) {
-  constexpr double kMax = 64;
   const double value = config.require_number({name});
   const double inverse = value > 0 ? 1 / value : 0;
-  if (inverse < 1 || inverse > kMax || std::abs(inverse - std::round(inverse)) > 1e-6)
+  if (inverse < 1 || inverse > kMaxMerge || std::abs(inverse - std::round(inverse)) > 1e-6)
     config.refuse(name, "must be 1/n for a whole number n from 1 to 64");
   return static_cast<uint32_t>(std::lround(inverse));
 }
@@ -82,6 +99,18 @@ std::optional<uint32_t> size_of(const ModelConfig& processor, std::string_view n
   const Document* size = processor.find("size");
   if (size == nullptr || !size->is_object()) return std::nullopt;
   return processor.part("size").count({name});
+}
+
+std::optional<uint64_t> pixels_of_tokens(const ModelConfig& processor, std::string_view name,
+                                         uint64_t side) {
+  constexpr uint64_t kMaxTokens = 1 << 20;
+  constexpr uint64_t kMaxOfPicture = 1 << 24;  // what readers accept
+  const auto n_tokens = processor.count({name});
+  if (!n_tokens) return std::nullopt;
+  if (*n_tokens == 0 || *n_tokens > kMaxTokens) processor.refuse(name, "is 0 or too large");
+  const uint64_t n_pixels = *n_tokens * side * side;
+  if (n_pixels > kMaxOfPicture) processor.refuse(name, "is too large for this size of patches");
+  return n_pixels;
 }
 
 void write_limit(KeyWriter& keys, std::string_view key, std::optional<uint64_t> value,

@@ -1,6 +1,4 @@
 // Families with a SigLIP encoder: Gemma 3, Idefics 3 with SmolVLM, and LFM2-VL.
-#include <cmath>
-
 #include "convert/projectors/projectors.h"
 
 namespace billow::convert {
@@ -34,10 +32,11 @@ constexpr TensorRule kGemma3Names[] = {
 // The norm of Gemma's tokens has its weights minus 1, those of SigLIP do not.
 ProjectorSizes gemma3_sizes(const ProjectorModel& model) {
   ProjectorSizes sizes = standard_sizes(model.vision);
-  const uint32_t n_tokens = model.whole.count({"mm_tokens_per_image"}).value_or(256);
-  const auto side = static_cast<uint32_t>(std::lround(std::sqrt(n_tokens)));
+  const uint32_t side = model.whole.has("mm_tokens_per_image")
+                            ? require_root(model.whole, "mm_tokens_per_image")
+                            : 16;
   const uint32_t n_patches = sizes.image_size / sizes.patch_size;
-  if (side == 0 || side * side != n_tokens || n_patches % side != 0)
+  if (n_patches < side || n_patches % side != 0)
     model.whole.refuse("mm_tokens_per_image", "does not divide a picture into equal squares");
   sizes.merge = n_patches / side;
   return sizes;
@@ -62,7 +61,7 @@ constexpr TensorRule kIdefics3Names[] = {
 
 ProjectorSizes idefics3_sizes(const ProjectorModel& model) {
   ProjectorSizes sizes = standard_sizes(model.vision);
-  sizes.merge = model.whole.count({"scale_factor"}).value_or(2);
+  sizes.merge = merge_of(model.whole, "scale_factor", 2);
   return sizes;
 }
 
@@ -91,17 +90,14 @@ constexpr TensorRule kLfm2Names[] = {
 
 ProjectorSizes lfm2_sizes(const ProjectorModel& model) {
   const ModelConfig& vision = model.vision;
-  const uint32_t n_patches = vision.require_size({"num_patches"});
-  const auto side = static_cast<uint32_t>(std::lround(std::sqrt(n_patches)));
-  if (side * side != n_patches) vision.refuse("num_patches", "must be a square number");
   const uint32_t patch_size = require_square(vision, "patch_size");
-  return {.image_size = side * patch_size,
+  return {.image_size = require_root(vision, "num_patches") * patch_size,
           .patch_size = patch_size,
           .n_embd = vision.n_embd(),
           .n_ff = vision.require_size({"intermediate_size"}),
           .n_layers = vision.n_layers(),
           .n_heads = vision.n_heads(),
-          .merge = model.whole.count({"downsample_factor"}).value_or(2),
+          .merge = merge_of(model.whole, "downsample_factor", 2),
           .norm_epsilon = vision.require_number({"layer_norm_eps"})};
 }
 
@@ -115,16 +111,12 @@ void lfm2_keys(const ProjectorModel& model, const ProjectorSizes& sizes, KeyWrit
   require_same(processor, "max_pixels_tolerance", 2.0);
   require_flag(processor, "use_thumbnail", true);
   const uint64_t side = uint64_t{sizes.patch_size} * sizes.merge;
-  const auto pixels = [&](const char* name) -> std::optional<uint64_t> {
-    const auto n_tokens = processor.count({name});
-    return n_tokens ? std::optional(*n_tokens * side * side) : std::nullopt;
-  };
   constexpr uint64_t kMinTokens = 64;
   constexpr uint64_t kMaxTokens = 256;
-  write_limit(keys, "vision.image_min_pixels", pixels("min_image_tokens"),
-              kMinTokens * side * side);
-  write_limit(keys, "vision.image_max_pixels", pixels("max_image_tokens"),
-              kMaxTokens * side * side);
+  write_limit(keys, "vision.image_min_pixels",
+              pixels_of_tokens(processor, "min_image_tokens", side), kMinTokens * side * side);
+  write_limit(keys, "vision.image_max_pixels",
+              pixels_of_tokens(processor, "max_image_tokens", side), kMaxTokens * side * side);
   const bool splits = processor.flag("do_image_splitting", true);
   write_limit(keys, "vision.preproc_min_tiles", splits ? processor.count({"min_tiles"}) : 1, 2);
   write_limit(keys, "vision.preproc_max_tiles", splits ? processor.count({"max_tiles"}) : 1, 10);
