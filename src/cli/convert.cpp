@@ -246,7 +246,8 @@ void add_convert(CLI::App& app) {
       "The new file, or - for standard output; default: NAME-TYPE.gguf in the current folder");
   command->add_option(
       "--outtype", options->type,
-      "Type of the matrices: F32, F16, BF16 or Q8_0; default: F16, or F32 for an adapter");
+      "Type of the matrices: F32, F16, BF16 or Q8_0, which makes projectors F16; default: F16, or "
+      "F32 for an adapter");
   command->add_option("--mmproj", options->projector,
                       "File for the projector, the part of a vision-language model that reads "
                       "pictures; default: mmproj-OUTPUT next to OUTPUT");

@@ -118,8 +118,9 @@ void convert_model(std::span<const SourceFile> files, const Options& options,
 void convert_projector(std::span<const SourceFile> files, const Options& options,
                        const Listener& listener, const gguf::Writer::Sink& sink) {
   const Sources sources(files);
-  const quant::Type type =
-      options.weight_type == quant::Type::kQ8_0 ? quant::Type::kF16 : options.weight_type;
+  const bool is_quantised = options.weight_type == quant::Type::kQ8_0;
+  const quant::Type type = is_quantised ? quant::Type::kF16 : options.weight_type;
+  if (is_quantised && listener.note) listener.note("the projector is in F16, not Q8_0");
   Weights weights(sources);
   open_quantised(sources, weights);
   gguf::Writer writer;

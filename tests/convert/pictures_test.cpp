@@ -130,6 +130,7 @@ TEST_P(Pictures, HaveTheTypesOfLlamaCppsConverter) {
   for (const auto& [type, column] : kTypes) {
     const gguf::File file = make(type);
     EXPECT_EQ(file.get_uint("general.file_type"), column == 1 ? 32u : 1u);
+    EXPECT_EQ(notes.size(), type == quant::Type::kQ8_0 ? 1u : 0u) << "the type is another one";
     for (const gguf::TensorInfo& tensor : file.tensors()) {
       EXPECT_EQ(quant::find_type(tensor.type)->name,
                 golden["tensors"][tensor.name][static_cast<size_t>(column)].get<std::string>())
@@ -236,6 +237,7 @@ const Refused kRefused[] = {
     {"smolvlm", "processor", "max_image_size", {{"longest_edge", 8}}, "must be the image_size"},
     {"internvl", "", "downsample_ratio", 0.3, "\"downsample_ratio\" must be 1/n"},
     {"internvl", "vision_config", "image_size", {16, 32}, "two equal sizes"},
+    {"internvl", "processor", "size", {{"height", 8}, {"width", 8}}, "\"size\" must be the image"},
     {"internvl-authors", "", "ps_version", "v1", "\"ps_version\" must be \"v2\""},
     {"internvl-authors", "", "use_thumbnail", false, "\"use_thumbnail\" must be true"},
     {"lfm2vl", "", "vision_feature_layer", -2, "\"vision_feature_layer\" must be -1"},

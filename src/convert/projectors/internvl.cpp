@@ -61,6 +61,7 @@ void keys(const ProjectorModel& model, const ProjectorSizes& sizes, KeyWriter& k
   require_same(model.whole, "vision_feature_select_strategy", "default");
   require_same(model.whole, "ps_version", "v2");
   require_same(model.whole, "force_image_size", sizes.image_size);
+  require_image_size(model, sizes);
   require_flag(model.whole, "use_thumbnail", true);
   require_flag(model.whole, "dynamic_image_size", true);
   // The authors write the number of tiles into config.json. The library has it in another file.

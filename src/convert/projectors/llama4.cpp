@@ -46,9 +46,7 @@ void keys(const ProjectorModel& model, const ProjectorSizes& sizes, KeyWriter& k
   require_flag(vision, "multi_modal_projector_bias", false);
   keys.count("vision.projector.scale_factor", sizes.merge);
   keys.flag("use_gelu", true);
-  for (const char* side : {"height", "width"})
-    if (size_of(model.processor, side).value_or(sizes.image_size) != sizes.image_size)
-      model.processor.refuse("size", "must be the image_size of vision_config");
+  require_image_size(model, sizes);
   require_flag(model.processor, "resize_to_max_canvas", false);
   write_limit(keys, "vision.preproc_max_tiles", model.processor.count({"max_patches"}),
               kUsualTiles);

@@ -44,6 +44,8 @@ void require_flag(const ModelConfig& config, std::string_view name, bool value);
 
 // Returns the number of a field in the object "size", or nullopt.
 std::optional<uint32_t> size_of(const ModelConfig& processor, std::string_view name);
+// Throws Error if the processor makes pictures of another size than the encoder's.
+void require_image_size(const ProjectorModel& model, const ProjectorSizes& sizes);
 // Returns the pixels of this number of tokens, given the pixels of a token's side; or nullopt.
 std::optional<uint64_t> pixels_of_tokens(const ModelConfig& processor, std::string_view name,
                                          uint64_t side);

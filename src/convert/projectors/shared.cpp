@@ -101,6 +101,12 @@ std::optional<uint32_t> size_of(const ModelConfig& processor, std::string_view n
   return processor.part("size").count({name});
 }
 
+void require_image_size(const ProjectorModel& model, const ProjectorSizes& sizes) {
+  for (const char* side : {"height", "width"})
+    if (size_of(model.processor, side).value_or(sizes.image_size) != sizes.image_size)
+      model.processor.refuse("size", "must be the image_size of vision_config");
+}
+
 std::optional<uint64_t> pixels_of_tokens(const ModelConfig& processor, std::string_view name,
                                          uint64_t side) {
   constexpr uint64_t kMaxTokens = 1 << 20;

@@ -46,9 +46,7 @@ void gemma3_keys(const ProjectorModel& model, const ProjectorSizes& sizes, KeyWr
   constexpr uint32_t kUsualMerge = 4;
   keys.flag("use_gelu", true);
   write_limit(keys, "vision.projector.scale_factor", sizes.merge, kUsualMerge);
-  for (const char* side : {"height", "width"})
-    if (size_of(model.processor, side).value_or(sizes.image_size) != sizes.image_size)
-      model.processor.refuse("size", "must be the image_size of vision_config");
+  require_image_size(model, sizes);
   if (model.processor.flag("do_pan_and_scan"))
     model.note("\"do_pan_and_scan\" has no effect: pictures are not cropped");
 }
