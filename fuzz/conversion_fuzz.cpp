@@ -52,6 +52,30 @@ void make_model(SampleModel& model) {
           "model":{"type":"BPE","vocab":{"a":0,"b":1,"ab":2},"merges":["a b"]}})");
 }
 
+// Adds a part for pictures: one layer of SigLIP, and Gemma 3's projector.
+void add_pictures(SampleModel& model) {
+  const std::string tower = "vision_tower.vision_model.";
+  const std::string layer = tower + "encoder.layers.0.";
+  model.tensors[tower + "embeddings.patch_embedding.weight"] = {{kWidth, 3, 2, 2}, "F32"};
+  model.linear(tower + "embeddings.position_embedding", 16, kWidth, false);
+  for (const char* part : {"q_proj", "k_proj", "v_proj", "out_proj"})
+    model.linear(layer + "self_attn." + part, kWidth, kWidth);
+  model.linear(layer + "mlp.fc1", kFeedForward, kWidth);
+  model.linear(layer + "mlp.fc2", kWidth, kFeedForward);
+  model.norm(layer + "layer_norm1");
+  model.norm(layer + "layer_norm2");
+  model.norm(tower + "post_layernorm");
+  model.tensors["multi_modal_projector.mm_input_projection_weight"] = {{kWidth, kWidth}, "F32"};
+  model.tensors["multi_modal_projector.mm_soft_emb_norm.weight"] = {{kWidth}, "F32"};
+  model.config["architectures"] = {"Gemma3ForConditionalGeneration"};
+  model.config["mm_tokens_per_image"] = 4;
+  model.config["vision_config"] = {{"hidden_size", kWidth},  {"intermediate_size", kFeedForward},
+                                   {"num_hidden_layers", 1}, {"num_attention_heads", 4},
+                                   {"image_size", 8},        {"patch_size", 2}};
+  model.texts["preprocessor_config.json"] =
+      R"({"image_mean":[0.5,0.5,0.5],"image_std":[0.5,0.5,0.5]})";
+}
+
 void make_adapter(SampleModel& adapter) {
   const std::string module = "base_model.model.model.layers.0.self_attn.q_proj.lora_";
   adapter.tensors[module + "A.weight"] = {{kRank, kWidth}, "F32"};
@@ -90,15 +114,46 @@ void attempt(Convert convert) {
   gguf::File::parse(file, "fuzz");
 }
 
+void attempt_projector(SampleModel& model) {
+  const std::vector<convert::SourceFile> files = model.files();
+  convert::Options options;
+  options.part = convert::Part::kPictures;
+  attempt([&](const auto& sink) { convert::convert(files, options, {}, sink); });
+  try {
+    convert::has_projector(files);
+  } catch (const Error&) {
+    return;
+  }
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
-  enum Part : uint8_t { kModelConfig, kBaseConfig, kAdapterConfig, kAdapterTensors, kParts };
+  enum Part : uint8_t {
+    kModelConfig,
+    kBaseConfig,
+    kAdapterConfig,
+    kAdapterTensors,
+    kPicturesConfig,
+    kPicturesTensors,
+    kProcessor,
+    kNewerProcessor,
+    kParts
+  };
   const auto part = static_cast<Part>(data[0] % kParts);
   const std::string bytes(reinterpret_cast<const char*>(data) + 1, size - 1);
   SampleModel model;
   make_model(model);
+  if (part >= kPicturesConfig) {
+    add_pictures(model);
+    if (part == kPicturesConfig) model.texts["config.json"] = bytes;
+    if (part == kPicturesTensors) model.tensors = tensors_of(bytes);
+    if (part == kProcessor) model.texts["preprocessor_config.json"] = bytes;
+    if (part == kNewerProcessor) model.texts["processor_config.json"] = bytes;
+    attempt_projector(model);
+    return 0;
+  }
   if (part == kModelConfig || part == kBaseConfig) model.texts["config.json"] = bytes;
   if (part == kModelConfig) {
     attempt([&](const auto& sink) { convert::convert(model.files(), {}, {}, sink); });

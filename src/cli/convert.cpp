@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -31,6 +33,10 @@ namespace fs = std::filesystem;
 struct ConvertOptions {
   std::string folder;
   std::string output;              // empty: NAME-TYPE.gguf in the current folder
+  std::string projector;           // empty: mmproj-OUTPUT next to OUTPUT
+  bool no_projector = false;       // only the text model
+  bool only_projector = false;     // OUTPUT is the projector
+  bool with_projector = false;     // another run makes the projector
   std::string base;                // for an adapter: folder or GGUF file of its base model
   std::string type;                // empty: F16, or F32 for an adapter
   std::string name;                // empty: the folder's name
@@ -90,12 +96,26 @@ void convert_adapter(const std::vector<convert::SourceFile>& files, const Conver
   convert::convert_adapter(files, base, choice, listener, sink);
 }
 
+void check_projector_options(const ConvertOptions& options, bool of_adapter) {
+  const int n = (options.projector.empty() ? 0 : 1) + (options.no_projector ? 1 : 0) +
+                (options.only_projector ? 1 : 0);
+  if (n > 1)
+    throw Error(ErrorCode::kInvalidInput,
+                "give only one of --mmproj, --no-mmproj and --only-mmproj");
+  if (options.projector == kStandardOutput)
+    throw Error(ErrorCode::kInvalidInput,
+                "--mmproj needs a file; for standard output, give --only-mmproj and -");
+  if (n > 0 && of_adapter)
+    throw Error(ErrorCode::kInvalidInput, options.folder + " is an adapter: it has no projector");
+}
+
 convert::Options checked_options(const ConvertOptions& options, bool of_adapter) {
   if (!of_adapter && !options.base.empty()) {
     throw Error(ErrorCode::kInvalidInput,
                 options.folder +
                     " is not an adapter (it has no adapter_config.json), so --base does not apply");
   }
+  check_projector_options(options, of_adapter);
   const auto type = convert::find_weight_type(options.type);
   if (!type) {
     throw Error(
@@ -109,22 +129,68 @@ convert::Options checked_options(const ConvertOptions& options, bool of_adapter)
           .adapter_scale = options.scale};
 }
 
+// Returns the name of llama.cpp's users: "mmproj-" and the name of the model's file.
+std::string projector_name(const std::string& output) {
+  const fs::path path = output;
+  return (path.parent_path() / ("mmproj-" + path.filename().string())).string();
+}
+
 std::string output_of(const ConvertOptions& options, const convert::Options& choice) {
   if (!options.files.empty()) return std::string(kStandardOutput);
-  return options.output.empty() ? fmt::format("{}-{}.gguf", choice.name, options.type)
-                                : options.output;
+  if (!options.output.empty()) return options.output;
+  const std::string name = fmt::format("{}-{}.gguf", choice.name, options.type);
+  return options.only_projector ? projector_name(name) : name;
+}
+
+// Returns the file for the projector next to the model's file; empty if there is none.
+std::string projector_output(const ConvertOptions& options, const std::string& output,
+                             const std::vector<convert::SourceFile>& files) {
+  if (options.no_projector || options.only_projector || is_adapter(files)) return "";
+  if (!options.projector.empty()) return options.projector;
+  if (output == kStandardOutput || !convert::has_projector(files)) return "";
+  return projector_name(output);
+}
+
+// A file of the conversion, complete after commit().
+struct Made {
+  explicit Made(const std::string& to) : path(to), file(to) {}
+  gguf::Writer::Sink sink() {
+    return [this](std::span<const std::byte> piece) {
+      file.write(piece);
+      n_bytes += piece.size();
+    };
+  }
+
+  std::string path;
+  OutputFile file;
+  uint64_t n_bytes = 0;
+};
+
+void report(const Made& model, const Made* projector, const std::vector<std::string>& notes,
+            bool as_json) {
+  if (model.path == kStandardOutput) return;
+  Json outcome = {{"output", utf8::sanitized(model.path)}, {"bytes", model.n_bytes}};
+  std::string text = fmt::format("{}, {}\n", model.path, format_byte_size(model.n_bytes));
+  if (projector != nullptr) {
+    outcome["mmproj"] = utf8::sanitized(projector->path);
+    outcome["mmproj_bytes"] = projector->n_bytes;
+    text += fmt::format("{}, {}\n", projector->path, format_byte_size(projector->n_bytes));
+  }
+  outcome["notes"] = notes;
+  if (as_json) text = outcome.dump(2) + "\n";
+  std::fwrite(text.data(), 1, text.size(), stdout);
 }
 
 void make(ConvertOptions options) {
   const std::vector<convert::SourceFile> files = sources_of(options);
   const bool of_adapter = is_adapter(files);
   if (options.type.empty()) options.type = of_adapter ? "F32" : "F16";
-  const convert::Options choice = checked_options(options, of_adapter);
+  convert::Options choice = checked_options(options, of_adapter);
   const std::string output = output_of(options, choice);
+  const std::string second_output = projector_output(options, output, files);
   const Interrupt interrupt;
   StatusLine status;
   ProgressLines lines;
-  uint64_t n_bytes = 0;
   std::vector<std::string> notes;
   const convert::Listener listener = {
       .note =
@@ -140,24 +206,24 @@ void make(ConvertOptions options) {
             options.progress_json ? lines.show(n_done, n_total)
                                   : status.show("converting " + choice.name, n_done, n_total);
           }};
-  OutputFile file(output);
-  const auto sink = [&](std::span<const std::byte> piece) {
-    file.write(piece);
-    n_bytes += piece.size();
-  };
+  Made model(output);
+  std::optional<Made> projector;
+  if (!second_output.empty()) {
+    projector.emplace(second_output);
+    choice.part = convert::Part::kPictures;
+    convert::convert(files, choice, listener, projector->sink());
+  }
+  choice.part = options.only_projector ? convert::Part::kPictures : convert::Part::kText;
+  choice.with_projector = projector.has_value() || options.with_projector;
   if (of_adapter)
-    convert_adapter(files, options, choice, listener, sink);
+    convert_adapter(files, options, choice, listener, model.sink());
   else
-    convert::convert(files, choice, listener, sink);
-  file.commit();
+    convert::convert(files, choice, listener, model.sink());
+  if (projector) projector->file.commit();
+  model.file.commit();
   status.erase();
   for (const std::string& note : notes) std::fprintf(stderr, "billow: note: %s\n", note.c_str());
-  if (output == kStandardOutput) return;
-  const Json outcome = {{"output", utf8::sanitized(output)}, {"bytes", n_bytes}, {"notes", notes}};
-  const std::string text = options.json
-                               ? outcome.dump(2) + "\n"
-                               : fmt::format("{}, {}\n", output, format_byte_size(n_bytes));
-  std::fwrite(text.data(), 1, text.size(), stdout);
+  report(model, projector ? &*projector : nullptr, notes, options.json);
 }
 
 void run(const ConvertOptions& options) {
@@ -180,7 +246,15 @@ void add_convert(CLI::App& app) {
       "The new file, or - for standard output; default: NAME-TYPE.gguf in the current folder");
   command->add_option(
       "--outtype", options->type,
-      "Type of the matrices: F32, F16, BF16 or Q8_0; default: F16, or F32 for an adapter");
+      "Type of the matrices: F32, F16, BF16 or Q8_0, which makes projectors F16; default: F16, or "
+      "F32 for an adapter");
+  command->add_option("--mmproj", options->projector,
+                      "File for the projector, the part of a vision-language model that reads "
+                      "pictures; default: mmproj-OUTPUT next to OUTPUT");
+  command->add_flag("--no-mmproj", options->no_projector,
+                    "Convert only the text model, without the projector");
+  command->add_flag("--only-mmproj", options->only_projector,
+                    "Convert only the projector, to OUTPUT");
   command->add_option("--base", options->base,
                       "For an adapter: its base model, a folder with config.json or a GGUF file");
   command->add_option("--scale", options->scale,
@@ -193,6 +267,7 @@ void add_convert(CLI::App& app) {
   // The server uses --file, because its files have other names. The new file goes to standard
   // output.
   command->add_option("--file", options->files, "NAME, a new line, and PATH")->group("");
+  command->add_flag("--with-mmproj", options->with_projector)->group("");
   command->callback([options] { run(*options); });
 }
 

@@ -16,6 +16,8 @@
 #include "convert/encoder_file.h"
 #include "convert/language_file.h"
 #include "convert/model_config.h"
+#include "convert/projector_file.h"
+#include "convert/projector_tensors.h"
 #include "convert/quantised_checkpoint.h"
 #include "convert/weights.h"
 
@@ -34,8 +36,8 @@ constexpr std::array kWeightTypes{
 constexpr uint32_t kQuantizationVersion = 2;
 constexpr uint32_t kNvfp4FileType = 39;
 
-void write_general(gguf::Writer& writer, const Options& options) {
-  const auto* type = std::ranges::find(kWeightTypes, options.weight_type, &WeightType::type);
+void write_general(gguf::Writer& writer, const Options& options, quant::Type weight_type) {
+  const auto* type = std::ranges::find(kWeightTypes, weight_type, &WeightType::type);
   writer.set_string("general.architecture", "");  // the first key; the family sets its value
   writer.set_string("general.type", "model");
   if (!options.name.empty()) writer.set_string("general.name", options.name);
@@ -98,10 +100,11 @@ void convert_model(std::span<const SourceFile> files, const Options& options,
   Weights weights(sources);
   const QuantisedCheckpoint quantised = open_quantised(sources, weights);
   gguf::Writer writer;
-  write_general(writer, options);
+  write_general(writer, options, options.weight_type);
+  const LanguageTarget target{.listener = listener, .notes_pictures = !options.with_projector};
   std::vector<PlannedTensor> plan =
       family == nullptr ? describe_encoder(sources, weights, listener, writer)
-                        : describe_language_model(sources, *family, weights, listener, writer);
+                        : describe_language_model(sources, *family, weights, target, writer);
   if (family != nullptr)
     describe_decoder_embedding(sources, options.name, weights, plan, writer, listener);
   quantised.add_scales(plan);
@@ -109,6 +112,22 @@ void convert_model(std::span<const SourceFile> files, const Options& options,
   add_tensors(writer, weights, plan, [&](const PlannedTensor& tensor) {
     return type_of(quantised, tensor, options.weight_type);
   });
+  write(writer, listener, sink);
+}
+
+void convert_projector(std::span<const SourceFile> files, const Options& options,
+                       const Listener& listener, const gguf::Writer::Sink& sink) {
+  const Sources sources(files);
+  const bool is_quantised = options.weight_type == quant::Type::kQ8_0;
+  const quant::Type type = is_quantised ? quant::Type::kF16 : options.weight_type;
+  if (is_quantised && listener.note) listener.note("the projector is in F16, not Q8_0");
+  Weights weights(sources);
+  open_quantised(sources, weights);
+  gguf::Writer writer;
+  write_general(writer, options, type);
+  const std::vector<PlannedTensor> plan =
+      describe_projector(sources, weights, type, listener, writer);
+  add_tensors(writer, weights, plan, [](const PlannedTensor& tensor) { return *tensor.type; });
   write(writer, listener, sink);
 }
 
@@ -142,7 +161,7 @@ void convert_lora(std::span<const SourceFile> files, const std::vector<AdapterBa
   const Sources sources(files);
   const PlannedAdapter planned = planned_adapter(sources, bases);
   gguf::Writer writer;
-  write_general(writer, options);
+  write_general(writer, options, options.weight_type);
   writer.set_string("general.architecture", planned.architecture);
   writer.set_string("general.type", "adapter");
   writer.set_string("adapter.type", "lora");
@@ -166,7 +185,19 @@ std::optional<quant::Type> find_weight_type(std::string_view name) {
 
 void convert(std::span<const SourceFile> files, const Options& options, const Listener& listener,
              const gguf::Writer::Sink& sink) {
-  with_errors_in_one_line([&] { convert_model(files, options, listener, sink); });
+  with_errors_in_one_line([&] {
+    if (options.part == Part::kPictures) return convert_projector(files, options, listener, sink);
+    convert_model(files, options, listener, sink);
+  });
+}
+
+bool has_projector(std::span<const SourceFile> files) {
+  bool has = false;
+  with_errors_in_one_line([&] {
+    const Sources sources(files);
+    has = find_projector_family(sources) != nullptr && has_picture_tensors(Weights(sources));
+  });
+  return has;
 }
 
 void convert_adapter(std::span<const SourceFile> files, std::span<const SourceFile> base,

@@ -23,12 +23,21 @@ namespace billow::convert {
 // other names.
 std::optional<quant::Type> find_weight_type(std::string_view name);
 
+// Which part of a model becomes a file.
+enum class Part : uint8_t {
+  kText,      // the language model or the encoder
+  kPictures,  // the projector, the part of a vision-language model that reads pictures
+};
+
 struct Options {
   std::string name;  // general.name
   // Type of matrices. Norms, biases, position tables and token type tables stay in F32. Rows whose
   // length does not fit Q8_0 become F16.
+  // Projectors have no Q8_0: their matrices become F16.
   quant::Type weight_type = quant::Type::kF16;
-  double adapter_scale = 1.0;  // adapters only: a factor for the adapter's whole effect
+  Part part = Part::kText;
+  bool with_projector = false;  // kText: the caller also converts the projector
+  double adapter_scale = 1.0;   // adapters only: a factor for the adapter's whole effect
 };
 
 struct Listener {
@@ -42,6 +51,11 @@ struct Listener {
 // the file or the tensor.
 void convert(std::span<const SourceFile> files, const Options& options, const Listener& listener,
              const gguf::Writer::Sink& sink);
+
+// Returns whether convert() can make a projector of the model: config.json has a vision part of a
+// known class, and the weights have tensors of it. Reads config.json and the headers of the
+// weights. Throws Error if they are malformed.
+bool has_projector(std::span<const SourceFile> files);
 
 // Converts a LoRA adapter of the peft library: adapter_config.json and its safetensors. `base` is
 // the model that the adapter was trained for; only its config.json is read. src/arch/adapter.h

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <iterator>
 #include <numeric>
 #include <utility>
 
@@ -26,6 +27,21 @@ constexpr std::array kFamilies{
     &kNemotronH,      &kRwkv7,      &kARwkv7,
 };
 
+// Models with pictures whose text part is a model of another family.
+constexpr std::string_view kPictureClasses[] = {
+    "Idefics3ForConditionalGeneration", "SmolVLMForConditionalGeneration",
+    "InternVLForConditionalGeneration", "InternVLChatModel", "Lfm2VlForConditionalGeneration"};
+
+struct TextPart {
+  std::string_view model_type;
+  const LanguageFamily* family;
+};
+constexpr TextPart kTextParts[] = {{"llama", &kLlama},         {"mistral", &kLlama},
+                                   {"qwen2", &kQwen2},         {"qwen2_moe", &kQwen2Moe},
+                                   {"qwen3", &kQwen3},         {"qwen3_moe", &kQwen3Moe},
+                                   {"internlm2", &kInternLm2}, {"gpt_oss", &kGptOss},
+                                   {"lfm2", &kLfm2},           {"lfm2_moe", &kLfm2Moe}};
+
 // Returns the edit distance: the number of added, removed or changed letters.
 size_t distance(std::string_view a, std::string_view b) {
   std::vector<size_t> row(b.size() + 1);
@@ -48,6 +64,15 @@ const LanguageFamily* find_language_family(std::string_view class_name) noexcept
   for (const LanguageFamily* family : kFamilies)
     if (std::ranges::find(family->classes, class_name) != family->classes.end()) return family;
   return nullptr;
+}
+
+bool has_any_text_part(std::string_view class_name) noexcept {
+  return std::ranges::find(kPictureClasses, class_name) != std::end(kPictureClasses);
+}
+
+const LanguageFamily* find_text_family(std::string_view model_type) noexcept {
+  const auto* part = std::ranges::find(kTextParts, model_type, &TextPart::model_type);
+  return part == std::end(kTextParts) ? nullptr : part->family;
 }
 
 std::vector<std::string_view> nearest_classes(std::string_view class_name) {

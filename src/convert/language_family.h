@@ -13,23 +13,10 @@
 #include "convert/key_writer.h"
 #include "convert/model_config.h"
 #include "convert/shaping.h"
+#include "convert/tensor_rules.h"
 #include "convert/weights.h"
 
 namespace billow::convert {
-
-// How tensors with one name become tensors of the GGUF file. In `source`, "#" is the first number
-// of the name, which is the layer; "*" is a later number. If `source` omits ".weight" and ".bias",
-// `target` omits them, too, and gets the suffix of the tensor. Otherwise both names are complete.
-// The tensors of all numbers "*" become one tensor with an additional dimension. The same applies
-// to "#" at the end of `source` if `target` has no "#". Several rules may have the same source;
-// each rule makes one tensor. An empty target drops the tensor.
-struct TensorRule {
-  std::string_view source;
-  std::string_view target;
-  void (*shape)(Shaping& shaping) = nullptr;
-  bool may_be_quantised = false;  // although tensors of this name usually stay in F32
-};
-using TensorRules = std::span<const TensorRule>;
 
 // Layers after the last one that only predict further tokens.
 enum class Predicting : uint8_t { kUnknown, kLeftOut, kAppended };
@@ -80,6 +67,11 @@ struct LanguageFamily {
 std::span<const LanguageFamily* const> language_families() noexcept;
 // Returns the family of a class, or null if there is none.
 const LanguageFamily* find_language_family(std::string_view class_name) noexcept;
+// Returns whether a model of this class has a text part that may be of several families, which only
+// the text part's model_type shows.
+bool has_any_text_part(std::string_view class_name) noexcept;
+// Returns the family of a text part with this model_type, or null if there is none.
+const LanguageFamily* find_text_family(std::string_view model_type) noexcept;
 // Returns the class names that resemble this name most, nearest first.
 std::vector<std::string_view> nearest_classes(std::string_view class_name);
 

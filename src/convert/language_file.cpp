@@ -66,13 +66,15 @@ uint32_t n_tokens_of(const std::vector<PlannedTensor>& plan) {
 }
 
 void note_losses(const LanguagePlan& plan, const LanguageFamily& family, const ModelConfig& config,
-                 const Listener& listener) {
+                 const LanguageTarget& target) {
+  const Listener& listener = target.listener;
   if (!listener.note) return;
-  if (plan.n_of_other_parts > 0) {
+  if (plan.n_of_pictures > 0 && target.notes_pictures) {
     listener.note(
-        fmt::format("the parts for pictures and sounds are left out ({} tensors); the "
-                    "file is of the part for texts",
-                    plan.n_of_other_parts));
+        fmt::format("the part for pictures is left out ({} tensors)", plan.n_of_pictures));
+  }
+  if (plan.n_of_sounds > 0) {
+    listener.note(fmt::format("the part for sounds is left out ({} tensors)", plan.n_of_sounds));
   }
   if (plan.n_left_predicting > 0) {
     listener.note(fmt::format("the block that predicts further tokens is left out ({} tensors)",
@@ -97,12 +99,21 @@ void note_losses(const LanguagePlan& plan, const LanguageFamily& family, const M
 const LanguageFamily* find_language_family(const Sources& sources) {
   const ModelConfig config(sources);
   const LanguageFamily* family = find_language_family(config.class_name());
+  if (family == nullptr && has_any_text_part(config.whole_class_name())) {
+    const std::string type = config.text({"model_type"}).value_or("");
+    family = find_text_family(type);
+    if (family == nullptr) {
+      config.refuse_unknown(fmt::format("the text part of the type '{}' is not supported in a {}",
+                                        type, config.whole_class_name()));
+    }
+  }
   return family == nullptr || family->actual == nullptr ? family : &family->actual(config);
 }
 
 std::vector<PlannedTensor> describe_language_model(const Sources& sources,
                                                    const LanguageFamily& family, Weights& weights,
-                                                   const Listener& listener, gguf::Writer& writer) {
+                                                   const LanguageTarget& target,
+                                                   gguf::Writer& writer) {
   const ModelConfig config(sources, family.defaults);
   check_activation(family, config);
   LanguagePlan plan = plan_language_tensors(family, config, weights);
@@ -117,7 +128,7 @@ std::vector<PlannedTensor> describe_language_model(const Sources& sources,
   write_chat_templates(sources, writer);
   write_sampling_defaults(sources, writer);
   check_metadata(writer);
-  note_losses(plan, family, config, listener);
+  note_losses(plan, family, config, target);
   return std::move(plan.tensors);
 }
 

@@ -16,10 +16,16 @@ namespace billow::convert {
 // the class is missing.
 const LanguageFamily* find_language_family(const Sources& sources);
 
+struct LanguageTarget {
+  const Listener& listener;
+  bool notes_pictures = true;  // that the part for pictures is not in the file
+};
+
 // Writes general.architecture, the sizes, the vocabulary and the chat templates. Returns the tensor
 // plan. Throws Error with one line for a model that cannot be converted.
 std::vector<PlannedTensor> describe_language_model(const Sources& sources,
                                                    const LanguageFamily& family, Weights& weights,
-                                                   const Listener& listener, gguf::Writer& writer);
+                                                   const LanguageTarget& target,
+                                                   gguf::Writer& writer);
 
 }  // namespace billow::convert

@@ -6,12 +6,12 @@
 #include <map>
 #include <optional>
 #include <tuple>
-#include <unordered_map>
 #include <utility>
 
 #include "base/error.h"
 #include "convert/language_parts.h"
 #include "convert/tensor_name.h"
+#include "convert/tensor_rules.h"
 
 namespace billow::convert {
 namespace {
@@ -35,7 +35,7 @@ class Planner {
         weights_(weights),
         n_layers_(config.n_layers()),
         ties_output_(config.flag("tie_word_embeddings")) {
-    for (const TensorRules rules : family.rules) add_rules(rules);
+    for (const TensorRules rules : family.rules) rules_.add(rules);
   }
 
   LanguagePlan plan() {
@@ -56,16 +56,10 @@ class Planner {
     for (auto& [place, group] : groups_) plan_.tensors.push_back(planned(group));
   }
 
-  // Adds rules. An earlier list with rules for a name overrides later lists.
-  void add_rules(TensorRules rules) {
-    std::unordered_map<std::string_view, std::vector<const TensorRule*>> of_list;
-    for (const TensorRule& rule : rules) of_list[rule.source].push_back(&rule);
-    for (auto& [name, found] : of_list) rules_.try_emplace(std::string(name), std::move(found));
-  }
-
   void sort_in(const std::string& stored) {
     if (is_of_other_part(stored) || is_of_no_use(stored)) {
-      if (is_of_other_part(stored)) ++plan_.n_of_other_parts;
+      if (is_of_other_part(stored))
+        ++(is_of_sounds(stored) ? plan_.n_of_sounds : plan_.n_of_pictures);
       weights_.take(stored);
       return;
     }
@@ -86,19 +80,16 @@ class Planner {
       if (family_.predicting == Predicting::kUnknown || *parsed.layer >= 2 * n_layers_) return;
       plan_.n_predicting = std::max(plan_.n_predicting, *parsed.layer + 1 - n_layers_);
     }
-    auto found = rules_.find(parsed.pattern + parsed.suffix);
-    const bool is_whole = found != rules_.end();
-    if (!is_whole) found = rules_.find(parsed.pattern);
-    if (found == rules_.end()) return;
-    for (const TensorRule* rule : found->second) put(*rule, parsed, stored, name, is_whole);
+    const auto [rules, is_whole] = rules_.find(parsed);
+    if (rules == nullptr) return;
+    for (const TensorRule* rule : *rules) put(*rule, parsed, stored, name, is_whole);
   }
 
   void put(const TensorRule& rule, const TensorName& parsed, const std::string& stored,
            const std::string& name, bool is_whole) {
     const SafeTensor* tensor = weights_.take(stored);
     if (rule.target.empty() || (rule.target == "output" && ties_output_)) return;
-    std::string target(rule.target);
-    if (!is_whole && !has_suffix(target)) target += parsed.suffix;
+    std::string target = target_of(rule, parsed, is_whole);
     const bool is_of_layer = target.find('#') != std::string::npos;
     const uint32_t layer = is_of_layer ? parsed.layer.value_or(0) : kNoLayer;
     if (is_of_layer) target = filled(target, layer);
@@ -169,7 +160,7 @@ class Planner {
   Weights& weights_;
   const uint32_t n_layers_;
   const bool ties_output_;
-  std::unordered_map<std::string, std::vector<const TensorRule*>> rules_;
+  RuleTable rules_;
   std::map<std::pair<uint32_t, std::string>, Group> groups_;
   LanguagePlan plan_;
 };

@@ -13,7 +13,8 @@ namespace billow::convert {
 struct LanguagePlan {
   std::vector<PlannedTensor> tensors;  // in layer order
   uint32_t n_predicting = 0;           // appended layers after the last one
-  size_t n_of_other_parts = 0;         // dropped tensors of vision and audio parts
+  size_t n_of_pictures = 0;            // dropped tensors of vision parts
+  size_t n_of_sounds = 0;              // dropped tensors of audio parts
   size_t n_left_predicting = 0;        // dropped tensors of layers that only predict further tokens
 };
 

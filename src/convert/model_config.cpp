@@ -65,6 +65,9 @@ ModelConfig::ModelConfig(const Sources& sources, std::string_view defaults) {
   for (const std::string_view name : kOtherParts)
     if (inside(*document, name) != nullptr) has_parts_ = true;
   if (inside(*document, "thinker_config") != nullptr) has_parts_ = true;
+  if (const Document* names = inside(*document, "architectures");
+      names != nullptr && names->is_array() && !names->empty() && names->front().is_string())
+    whole_class_ = names->front().get<std::string>();
   lay_over(merged, *document);
   if (const Document* part = text_part(*document)) lay_over(merged, *part);
   // The outer value counts: the text part contains only the default of its own class.
@@ -74,8 +77,8 @@ ModelConfig::ModelConfig(const Sources& sources, std::string_view defaults) {
   read_rope();
 }
 
-ModelConfig::ModelConfig(const Document& merged)
-    : merged_(std::make_shared<const Document>(merged)) {
+ModelConfig::ModelConfig(const Document& merged, std::string origin)
+    : origin_(std::move(origin)), merged_(std::make_shared<const Document>(merged)) {
   BILLOW_CHECK(merged.is_object());
   read_rope();
 }
@@ -89,11 +92,11 @@ std::string ModelConfig::class_name() const {
 }
 
 void ModelConfig::refuse(std::string_view name, std::string_view what) const {
-  throw Error(ErrorCode::kInvalidInput, fmt::format("{}: \"{}\" {}", kFile, name, what));
+  throw Error(ErrorCode::kInvalidInput, fmt::format("{}: \"{}\" {}", origin_, name, what));
 }
 
 void ModelConfig::refuse_unknown(const std::string& what) const {
-  throw Error(ErrorCode::kUnsupported, fmt::format("{}: {}", kFile, what));
+  throw Error(ErrorCode::kUnsupported, fmt::format("{}: {}", origin_, what));
 }
 
 const Document* ModelConfig::find(Spellings names) const {
@@ -192,7 +195,7 @@ std::optional<std::vector<uint32_t>> ModelConfig::counts(std::string_view name) 
 ModelConfig ModelConfig::part(std::string_view name) const {
   const Document* value = find(name);
   if (value == nullptr || !value->is_object()) refuse(name, "must be an object");
-  return ModelConfig(*value);
+  return ModelConfig(*value, origin_);
 }
 
 uint32_t ModelConfig::n_layers() const {

@@ -24,11 +24,13 @@ class ModelConfig {
  public:
   // REQUIRES: `defaults` is a JSON object. Throws Error if config.json is missing or not an object.
   explicit ModelConfig(const Sources& sources, std::string_view defaults = "{}");
-  // For tests and for parts of a configuration.
-  explicit ModelConfig(const Document& merged);
+  // For tests and for parts of a configuration. Messages of errors begin with `origin`.
+  explicit ModelConfig(const Document& merged, std::string origin = "config.json");
 
   // Returns the class of the text part or else of the whole model: "LlamaForCausalLM".
   std::string class_name() const;
+  // Returns the class of the whole model, or an empty text if this is a part of a configuration.
+  const std::string& whole_class_name() const noexcept { return whole_class_; }
   bool has_other_parts() const noexcept { return has_parts_; }  // vision or audio
 
   const Document* find(Spellings names) const;
@@ -75,6 +77,8 @@ class ModelConfig {
  private:
   void read_rope();
 
+  std::string origin_ = "config.json";
+  std::string whole_class_;
   std::shared_ptr<const Document> merged_;
   std::shared_ptr<const Document> rope_;
   bool has_parts_ = false;

@@ -35,7 +35,7 @@ class Shaping {
   // Gives the same numbers other dimensions. REQUIRES: if the row length changes, this is the first
   // operation.
   void reshape(std::vector<uint64_t> shape);
-  // Sets other dimensions for the file only. REQUIRES: the tensor stays in F32.
+  // Sets other dimensions for the file only. REQUIRES: the type in the file has no groups.
   void describe(std::vector<uint64_t> shape);
   // Divides the rows into `n_groups` groups and keeps `n` rows of each group, from row `first` on.
   void select(uint64_t n_groups, uint64_t first, uint64_t n);

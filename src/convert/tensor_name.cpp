@@ -32,6 +32,9 @@ constexpr std::array<std::string_view, 18> kOtherWords = {
     "image_newline",    "view_seperator", "patch_embed", "patch_merger.", "patch_merge_mlp.",
     "model.connector.", "embed_vision.",  "embed_audio."};
 
+constexpr std::array<std::string_view, 7> kSoundWords = {
+    "audio", "sound", "speech", "talker.", "token2wav.", "code2wav.", "conformer."};
+
 bool is_number(std::string_view part) {
   return !part.empty() && part.size() <= kMaxDigits &&
          std::ranges::all_of(part, [](char c) { return c >= '0' && c <= '9'; });
@@ -52,7 +55,8 @@ void remove(std::string& text, std::string_view word) {
 
 TensorName parse_tensor_name(std::string_view name) {
   TensorName parsed;
-  for (const std::string_view suffix : {".weight", ".bias"}) {
+  for (const std::string_view suffix :
+       {".weight", ".bias", ".input_min", ".input_max", ".output_min", ".output_max"}) {
     if (!name.ends_with(suffix)) continue;
     parsed.suffix = suffix;
     name.remove_suffix(suffix.size());
@@ -86,6 +90,12 @@ bool is_of_other_part(std::string_view name) {
   return std::ranges::any_of(kOtherBeginnings, begins) || std::ranges::any_of(kOtherWords, has);
 }
 
+bool is_of_sounds(std::string_view name) {
+  return std::ranges::any_of(kSoundWords, [&](std::string_view word) {
+    return name.find(word) != std::string_view::npos;
+  });
+}
+
 bool is_of_no_use(std::string_view name) {
   return name.ends_with(".rotary_emb.inv_freq") || name.ends_with(".rotary_pos_emb.inv_freq") ||
          name.ends_with(".attention.masked_bias") || name.ends_with(".attention.bias") ||
@@ -98,6 +108,20 @@ std::string without_part(std::string_view name) {
   remove(text, "text_model.");
   if (text.starts_with("thinker.")) text.erase(0, std::string_view("thinker.").size());
   return text;
+}
+
+std::string picture_name(std::string_view name) {
+  constexpr std::string_view kTower = "vision_tower.";
+  constexpr std::string_view kModel = "vision_model.";
+  const auto take = [&](std::string_view word) {
+    if (!name.starts_with(word)) return false;
+    name.remove_prefix(word.size());
+    return true;
+  };
+  take("model.");
+  const bool has_tower = take(kTower);
+  const bool has_model = take(kModel);
+  return (has_tower || has_model ? std::string(kTower) : std::string()) + std::string(name);
 }
 
 }  // namespace billow::convert

@@ -10,7 +10,7 @@ namespace billow::convert {
 
 struct TensorName {
   std::string pattern;             // "#" for the first number, "*" for others; without the suffix
-  std::string suffix;              // ".weight", ".bias" or empty
+  std::string suffix;              // ".weight", ".bias", a limit as ".input_min", or empty
   std::optional<uint32_t> layer;   // the first number
   std::optional<uint32_t> number;  // the last number after `layer`
 };
@@ -23,9 +23,14 @@ bool has_suffix(std::string_view target);
 
 // Returns whether the words of the name show that the tensor belongs to a vision or audio part.
 bool is_of_other_part(std::string_view name);
+// Returns whether this is a tensor of an audio part. REQUIRES: is_of_other_part(name).
+bool is_of_sounds(std::string_view name);
 // Returns whether every program computes the tensor again, such as rotation frequencies.
 bool is_of_no_use(std::string_view name);
 // Returns the name without the words that mark the text part.
 std::string without_part(std::string_view name);
+// Returns the name of a tensor of a vision part as the rules of projectors spell it. Libraries and
+// their versions save the same part below "model.", "vision_model." and "vision_tower.".
+std::string picture_name(std::string_view name);
 
 }  // namespace billow::convert

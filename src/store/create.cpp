@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <optional>
 #include <set>
 #include <span>
 #include <utility>
@@ -20,6 +21,7 @@
 #include "store/json_text.h"
 #include "store/modelfile.h"
 #include "store/parameters.h"
+#include "store/split_files.h"
 
 namespace billow::store {
 namespace {
@@ -52,19 +54,6 @@ const Default* find_default(std::string_view architecture) {
                            : architecture == known.architecture;
   });
   return at == kDefaults.end() ? nullptr : &*at;
-}
-
-constexpr std::string_view kSplitForm = "-#####-of-#####.gguf";
-
-// Returns where NAME ends in NAME-00001-of-00003.gguf. REQUIRES: is_part_of_split(path).
-size_t split_at(std::string_view path) { return path.size() - kSplitForm.size(); }
-
-// Returns whether the file is named like a file of a split.
-bool is_part_of_split(std::string_view path) {
-  if (path.size() < kSplitForm.size()) return false;
-  return std::ranges::equal(path.substr(split_at(path)), kSplitForm, [](char c, char form) {
-    return form == '#' ? c >= '0' && c <= '9' : c == form;
-  });
 }
 
 // Returns the object of options; empty if the request has none.
@@ -148,6 +137,8 @@ class Creation {
   void merge_params(const Json& params, bool keep_old = false);
   void choose_prompt(const CreateRequest& request);
   void warn_of_no_template(const std::string& model) const;
+  Part converted(std::string_view media_type, const Conversion& conversion);
+  GgufFacts facts_in(const Part& part) const;
 
   Store& store_;
   const CreateHooks& hooks_;
@@ -246,26 +237,11 @@ void Creation::add_blob(std::string_view media_type, const NamedBlob& blob) {
                     false});
 }
 
-// Returns the whole file of a split, without the keys about its parts.
-gguf::Writer joined(const gguf::File& split) {
-  gguf::Writer writer;
-  for (const gguf::Entry& entry : split.metadata())
-    if (!entry.key.starts_with("split.")) writer.set(entry.key, entry.value);
-  for (const gguf::TensorInfo& tensor : split.tensors()) {
-    writer.add_tensor(tensor.name, tensor.type, std::span(tensor.shape).first(tensor.n_dims),
-                      [&](const gguf::Writer::Sink& sink) { split.read_tensor(tensor, sink); });
-  }
-  return writer;
-}
-
 void Creation::begin_from_split(std::vector<NamedBlob> files) {
   std::ranges::sort(files, {}, &NamedBlob::path);
-  const auto prefix = [](const NamedBlob& blob) {
-    return blob.path.substr(0, split_at(blob.path));
-  };
   std::vector<std::string> paths;
   for (const NamedBlob& blob : files) {
-    if (prefix(blob) != prefix(files.front()))
+    if (split_prefix(blob.path) != split_prefix(files.front().path))
       refuse(files.front().path + " and " + blob.path + ": these are parts of different models");
     paths.push_back(hold_blob(blob));
   }
@@ -274,7 +250,7 @@ void Creation::begin_from_split(std::vector<NamedBlob> files) {
   try {
     const gguf::File split = gguf::File::open_split_headers(paths);
     part.layer = store_.add_made_layer(
-        kModelLayer, [&](const ByteSink& sink) { joined(split).write_to(sink); }, hold_,
+        kModelLayer, [&](const ByteSink& sink) { joined_split(split).write_to(sink); }, hold_,
         &part.created);
   } catch (const Error& error) {
     std::string why = error.what();  // names the blob, which the client does not know
@@ -282,7 +258,7 @@ void Creation::begin_from_split(std::vector<NamedBlob> files) {
       if (why.starts_with(paths[i])) why = files[i].path + why.substr(paths[i].size());
     throw Error(error.code(), why);
   }
-  facts_ = facts_of(gguf::File::open_header(store_.blob_path(part.layer.digest)));
+  facts_ = facts_in(part);
   describe(facts_, config_);
   parts_.push_back(std::move(part));
 }
@@ -334,15 +310,36 @@ void Creation::begin_from_conversion(const CreateRequest& request) {
   for (const NamedBlob& blob : *request.files) {
     conversion.files.push_back({blob.path, hold_blob(blob)});
   }
+  std::optional<Part> projector;
+  if (hooks_.has_projector && hooks_.has_projector(conversion)) {
+    report("converting projector");
+    conversion.part = Conversion::Part::kProjector;
+    projector = converted(kProjectorLayer, conversion);
+    conversion.part = Conversion::Part::kModelWithProjector;
+  }
   report("converting model");
-  Part part;
-  part.layer = store_.add_made_layer(
-      kModelLayer, [&](const ByteSink& sink) { hooks_.convert(conversion, sink); }, hold_,
-      &part.created);
+  Part part = converted(kModelLayer, conversion);
   report("verifying conversion");
-  facts_ = facts_of(gguf::File::open_header(store_.blob_path(part.layer.digest)));
+  facts_ = facts_in(part);
   describe(facts_, config_);
   parts_.push_back(std::move(part));
+  if (!projector) return;
+  describe(facts_in(*projector), config_);
+  parts_.push_back(*std::move(projector));
+}
+
+// Returns the layer of a file that the converter makes. If the creation fails, it is removed.
+Creation::Part Creation::converted(std::string_view media_type, const Conversion& conversion) {
+  Part part;
+  part.layer = store_.add_made_layer(
+      media_type, [&](const ByteSink& sink) { hooks_.convert(conversion, sink); }, hold_,
+      &part.created);
+  if (part.created) leftovers_.add(part.layer.digest);
+  return part;
+}
+
+GgufFacts Creation::facts_in(const Part& part) const {
+  return facts_of(gguf::File::open_header(store_.blob_path(part.layer.digest)));
 }
 
 void Creation::quantize(const std::string& type) {
@@ -371,7 +368,7 @@ void Creation::quantize(const std::string& type) {
     throw with_name_of_file(error, store_.blob_path(old), "the model");
   }
   part.layer.from = weights->layer.from;
-  facts_ = facts_of(gguf::File::open_header(store_.blob_path(part.layer.digest)));
+  facts_ = facts_in(part);
   config_.file_type = facts_.quantization;
   *weights = std::move(part);
 }
@@ -429,12 +426,8 @@ void Creation::convert_adapter(const std::string& folder,
     if (blob->scale != 1.0f) conversion.scale = blob->scale;
   }
   report("converting adapter");
-  Part part;
-  part.layer = store_.add_made_layer(
-      kAdapterLayer, [&](const ByteSink& sink) { hooks_.convert(conversion, sink); }, hold_,
-      &part.created);
-  check_adapter(conversion.model,
-                facts_of(gguf::File::open_header(store_.blob_path(part.layer.digest))), facts_);
+  Part part = converted(kAdapterLayer, conversion);
+  check_adapter(conversion.model, facts_in(part), facts_);
   parts_.push_back(std::move(part));
 }
 

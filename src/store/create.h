@@ -3,6 +3,7 @@
 // run on any thread in parallel with other requests on the same store.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -49,18 +50,20 @@ struct DetectedTemplate {
   std::vector<std::string> stop;
 };
 
-// Safetensors files and their descriptions, to be converted to a GGUF file. The result is a model,
-// or an adapter if `base` is set.
+// Safetensors files and their descriptions, to be converted to a GGUF file. The result is `part` of
+// the model, or an adapter if `base` is set.
 struct Conversion {
+  enum class Part : uint8_t { kModel, kModelWithProjector, kProjector };
   struct File {
     std::string name;  // relative path at the client
     std::string path;  // path of the file's bytes
   };
   std::string model;  // name of the new model
   std::vector<File> files;
-  std::string weight_type;  // in any case; empty: the converter's default
-  std::string base = "";    // GGUF file of the adapter's base model
-  float scale = 1.0f;       // for adapters: factor for the adapter's effect
+  std::string weight_type;   // in any case; empty: the converter's default
+  Part part = Part::kModel;  // kModelWithProjector: another conversion makes the projector
+  std::string base = "";     // GGUF file of the adapter's base model
+  float scale = 1.0f;        // for adapters: factor for the adapter's effect
 };
 
 // A request to quantize weights to another type.
@@ -83,6 +86,9 @@ struct CreateHooks {
   std::function<void(const std::string& text)> check_template;
   // Writes the converted GGUF file to the sink. Without this hook, safetensors are refused.
   std::function<void(const Conversion& conversion, const ByteSink& sink)> convert;
+  // Returns whether the files have a projector that `convert` can make. Without this hook, they
+  // have none.
+  std::function<bool(const Conversion& conversion)> has_projector;
   // Returns the files for `from` if it is the address of a GGUF file, all files of a split. Returns
   // no files if `from` is the name of a model.
   std::function<std::vector<WebFile>(const std::string& from)> web_files;

@@ -229,10 +229,12 @@ TEST_F(PictureFiles, FewerLayersThanTheFileHasAreRefused) {
   EXPECT_TRUE(names(message, "changed.gguf: tensor v.blk.2.")) << message;
 }
 
-TEST_F(PictureFiles, AFeedForwardLengthOf0IsReadFromTheTensor) {
-  expect_same(open_family("qwen2_vl"), {.add = [](gguf::Writer& writer) {
-                writer.set_uint("clip.vision.feed_forward_length", 0);
-              }});
+// Converters write 0 or the width of the text model for Qwen2-VL.
+TEST_F(PictureFiles, AWrongFeedForwardLengthOfQwen2IsReadFromTheTensor) {
+  for (const uint32_t wrong : {0, 48})
+    expect_same(open_family("qwen2_vl"), {.add = [=](gguf::Writer& writer) {
+                  writer.set_uint("clip.vision.feed_forward_length", wrong);
+                }});
 }
 
 TEST_F(PictureFiles, TheClassRowMayBeInAnotherFormat) {

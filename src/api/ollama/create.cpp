@@ -160,10 +160,22 @@ class PercentLines {
   uint64_t percent_ = 0;
 };
 
+bool has_projector(const store::Conversion& conversion) {
+  std::vector<convert::SourceFile> files;
+  for (const auto& file : conversion.files) files.push_back({file.name, file.path});
+  return convert::has_projector(files);
+}
+
 void convert_model(const std::string& program, const store::Conversion& conversion,
                    const store::ByteSink& sink, Progress& progress, std::stop_token stop) {
-  PercentLines lines(progress, conversion.base.empty() ? "converting model" : "converting adapter");
+  using enum store::Conversion::Part;
+  const bool is_projector = conversion.part == kProjector;
+  PercentLines lines(progress, !conversion.base.empty() ? "converting adapter"
+                               : is_projector           ? "converting projector"
+                                                        : "converting model");
   std::vector<std::string> arguments = {"--name=" + conversion.model};
+  if (is_projector) arguments.push_back("--only-mmproj");
+  if (conversion.part == kModelWithProjector) arguments.push_back("--with-mmproj");
   if (!conversion.weight_type.empty()) arguments.push_back("--outtype=" + conversion.weight_type);
   for (const auto& file : conversion.files)
     arguments.push_back("--file=" + file.name + "\n" + file.path);
@@ -218,6 +230,7 @@ void create(store::Store& store, registry::Client& client, const std::string& pr
       .detect_template = detect_template,
       .check_template = [](const std::string& text) { prompt::GoTemplate{text}; },
       .convert = {},
+      .has_projector = has_projector,
       .web_files = web_files_of,
       .fetch =
           [&](const store::WebFile& file, const store::ByteSink& sink) {

@@ -11,11 +11,14 @@ namespace billow::arch {
 
 namespace {
 
-// Older files of Qwen2-VL have 0 as the length of the feed-forward part. Then the tensor has it.
+// Files of Qwen2-VL have 0 or the width of the text model as the length of the feed-forward part.
+// The tensor has the length.
 size_t feed_forward_length(const Metadata& meta, size_t n_embd) {
   constexpr std::string_view kKey = "vision.feed_forward_length";
   const gguf::TensorInfo* up = meta.file().find_tensor("v.blk.0.ffn_up.weight");
-  if (meta.has(kKey) && meta.count(kKey, kMaxWidth) == 0 && up != nullptr)
+  const bool is_qwen2 = meta.file().get_string("clip.projector_type") == "qwen2vl_merger";
+  const bool is_wrong = is_qwen2 || (meta.has(kKey) && meta.count(kKey, kMaxWidth) == 0);
+  if (is_wrong && up != nullptr)
     return std::clamp<size_t>(up->shape[up->shape[0] == n_embd ? 1 : 0], 1, kMaxWidth);
   return meta.size(kKey, kMaxWidth);
 }
