@@ -61,7 +61,7 @@ def prompt_of(body):
     for message in body.get("messages", []):
         parts.append(message.get("role", "") + ": " + text(message.get("content", "")))
     parts += [text(body.get("prompt", "")), text(body.get("input", ""))]
-    return body.get("model", "") + "\n" + "\n".join(parts)
+    return "\n".join([body.get("model", ""), *filter(None, parts)])
 
 
 class Host:
