@@ -44,5 +44,7 @@ void add_rm(CLI::App& app);
 void add_stop(CLI::App& app);
 void add_embed(CLI::App& app);
 void add_fingerprint(CLI::App& app);
+// For several servers; its files are in fleet/.
+void add_fleet(CLI::App& app);
 
 }  // namespace billow::cli

@@ -88,6 +88,9 @@ bool takes_models(const std::string& command) {
   return false;
 }
 
+// The actions of `billow fleet`.
+std::vector<Offer> actions() { return {{"config", ""}, {"check", ""}, {"status", ""}}; }
+
 std::vector<Offer> offers_for(const CLI::App& app, const std::vector<std::string>& words) {
   if (words.size() <= 1) return commands(app);
   const CLI::App* command = find_command(app, words.front());
@@ -96,6 +99,7 @@ std::vector<Offer> offers_for(const CLI::App& app, const std::vector<std::string
     return values(*option);
   if (words.back().starts_with('-')) return options(*command);
   if (command->get_name() == "help") return commands(app);
+  if (command->get_name() == "fleet" && words.size() == 2) return actions();
   return takes_models(command->get_name()) ? models() : std::vector<Offer>{};
 }
 

@@ -20,6 +20,7 @@ namespace {
 constexpr const char* kStart = "Start here";
 constexpr const char* kModels = "Models of a server";
 constexpr const char* kTexts = "Embeddings of a server";
+constexpr const char* kFleet = "Several servers";
 constexpr const char* kLocal = "Without a server, from a GGUF file";
 constexpr const char* kFiles = "Model files";
 constexpr const char* kLook = "Help and diagnosis";
@@ -59,6 +60,11 @@ const std::vector<CommandRow>& command_rows() {
       {"stop", add_stop, kModels, {"billow stop smollm2"}},
       {"embed", add_embed, kTexts, {"billow embed all-minilm --in texts.jsonl --out vectors.npy"}},
       {"fingerprint", add_fingerprint, kTexts, {"billow fingerprint all-minilm"}},
+      {"fleet",
+       add_fleet,
+       kFleet,
+       {"billow fleet config --hosts fleet.toml > /etc/haproxy/haproxy.cfg",
+        "billow fleet check --hosts fleet.toml", "billow fleet status --hosts fleet.toml --watch"}},
       {"generate",
        add_generate,
        kLocal,

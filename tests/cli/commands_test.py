@@ -225,6 +225,8 @@ class Completion(Case):
         self.assertEqual(self.offers("serve", "--engine", ""), ["auto", "billow", "llama"])
         self.assertEqual(self.offers("serve", "--engine", "l"), ["llama"])
         self.assertEqual(self.offers("help", "pl"), ["plan"])
+        self.assertEqual(self.offers("fleet", ""), ["config", "check", "status"])
+        self.assertEqual(self.offers("fleet", "check", "--pr"), ["--probe"])
         self.assertEqual(self.offers("generate", "--model", ""), [], "the shell offers files")
 
     def test_models_of_the_server(self):

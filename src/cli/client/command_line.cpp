@@ -30,6 +30,7 @@ class UsageOf : public CLI::Formatter {
 };
 
 std::string footer(const std::vector<Variable>& variables) {
+  if (variables.empty()) return "";
   std::string text = "Environment Variables:";
   for (const Variable& variable : variables) {
     text += fmt::format("\n      {:<27}{}", variable.name, variable.description);

@@ -24,8 +24,7 @@ std::string fingerprint(const VectorRecipe& recipe) {
   return store::digest_of(canonical_json(recipe)).text();
 }
 
-std::string weights_digest(ApiClient& client, const std::string& model) {
-  const Json shown = client.post("/api/show", {{"model", model}});
+std::optional<std::string> shown_weights(const Json& shown) {
   // The first FROM of the Modelfile names the file of the weights: "FROM /models/blobs/sha256-...".
   std::istringstream lines(text_field(shown, "modelfile"));
   for (std::string line; std::getline(lines, line);) {
@@ -33,9 +32,14 @@ std::string weights_digest(ApiClient& client, const std::string& model) {
     const size_t at = line.rfind("sha256");
     const auto digest =
         at == std::string::npos ? std::nullopt : store::Digest::parse(line.substr(at));
-    if (digest) return digest->text();
-    break;
+    return digest ? std::optional(digest->text()) : std::nullopt;
   }
+  return std::nullopt;
+}
+
+std::string weights_digest(ApiClient& client, const std::string& model) {
+  if (auto digest = shown_weights(client.post("/api/show", {{"model", model}})))
+    return *std::move(digest);
   throw Error(ErrorCode::kUnsupported,
               "the server does not report the digest of the weights of '" + model + "'");
 }

@@ -4,8 +4,10 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 
+#include "base/json_fwd.h"
 #include "cli/client/api_client.h"
 
 namespace billow::cli {
@@ -26,6 +28,9 @@ std::string canonical_json(const VectorRecipe& recipe);
 
 // Returns "sha256:" and the 64 digits of the canonical JSON's digest.
 std::string fingerprint(const VectorRecipe& recipe);
+
+// Returns the digest of the weights in a response of /api/show; nullopt if it has none.
+std::optional<std::string> shown_weights(const Json& shown);
 
 // Returns the digest of the weights of a model on the server. Throws ApiError, and Error if the
 // server does not report it.
