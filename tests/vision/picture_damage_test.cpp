@@ -231,7 +231,7 @@ TEST_F(PictureFiles, FewerLayersThanTheFileHasAreRefused) {
 
 // Converters write 0 or the width of the text model for Qwen2-VL.
 TEST_F(PictureFiles, AWrongFeedForwardLengthOfQwen2IsReadFromTheTensor) {
-  for (const uint32_t wrong : {0, 48})
+  for (const uint32_t wrong : {0u, 48u})
     expect_same(open_family("qwen2_vl"), {.add = [=](gguf::Writer& writer) {
                   writer.set_uint("clip.vision.feed_forward_length", wrong);
                 }});
