@@ -46,7 +46,7 @@ class PictureAddressesTest : public testing::Test {
                  respond(e, 302, "", {{"Location", "http://localhost:" + port() + "/a.png"}});
                }),
             at("/circle", [this](Exchange& e) { respond(e, 307, "", {{"Location", "/circle"}}); }),
-            at("/slow", [this](Exchange& e) {
+            at("/slow", [](Exchange& e) {
               e.begin_stream(200, "image/png");
               while (e.write("x")) std::this_thread::sleep_for(std::chrono::milliseconds(20));
             })};
