@@ -9,6 +9,7 @@ sys.dont_write_bytecode = True
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent.parent / "tests" / "deploy")]
 
+import online_model  # noqa: E402
 from online_load import Connection, Conversation, Load, quantile  # noqa: E402
 from stand_in import BLOCK, BYTES_PER_TOKEN, PrefixCache, prompt_of  # noqa: E402
 
@@ -60,6 +61,21 @@ class Talks(unittest.TestCase):
 
     def test_quantiles(self):
         self.assertEqual([quantile([3, 1, 2], q) for q in (0, 0.5, 0.99)], [1, 2, 3])
+
+
+class Model(unittest.TestCase):
+    SHAPE = {"n_clients": 16, "slots": 8, "decode_seconds": 1.6, "prefill": 4000, "seconds": 60.0}
+
+    def test_one_host_is_limited_by_its_slots(self):
+        one = online_model.calculate(1, "pinned", **self.SHAPE)
+        self.assertAlmostEqual(one["answers_per_second"], 8 / 1.6, delta=0.3)
+        self.assertEqual(one, online_model.calculate(1, 200, **self.SHAPE), "with one host, nothing can be chosen")
+
+    def test_the_hash_keeps_prefixes_and_a_tighter_bound_spreads_more(self):
+        rows = {pick: online_model.calculate(4, pick, **self.SHAPE) for pick in ("pinned", "random", 0, 200, 125)}
+        self.assertLess(rows["random"]["cached_share"], rows[200]["cached_share"])
+        self.assertAlmostEqual(rows[200]["cached_share"], rows["pinned"]["cached_share"], delta=0.02)
+        self.assertLess(rows[125]["first_token_p99"], rows[0]["first_token_p99"])
 
 
 class Failures(unittest.TestCase):

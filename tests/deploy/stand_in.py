@@ -245,7 +245,11 @@ async def main(options):
     host = Host(options)
     server = await asyncio.start_server(host.serve, options.address, options.port, limit=64 << 20, backlog=1024)
     stop = asyncio.Event()
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
+    loop = asyncio.get_running_loop()
+    # A client that resets its connection is no news.
+    loop.set_exception_handler(lambda loop, context: None if isinstance(context.get("exception"), ConnectionError) else
+                               loop.default_exception_handler(context))
+    loop.add_signal_handler(signal.SIGTERM, stop.set)
     print("ready", flush=True)
     await stop.wait()
     await host.drain(server)
