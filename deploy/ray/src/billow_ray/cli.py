@@ -174,7 +174,8 @@ def _shards(args: argparse.Namespace) -> int:
         raise JobError(f"--index {args.index}: the job has {len(job.shards)} shards, from 0")
     for number in numbers:
         others = sum(n for shard, n in count_errors(out).items() if shard != number)
-        result = run_shard(job.head(number), out, Billow(args.host, args.patience), others)
+        with Billow(args.host, args.patience) as billow:
+            result = run_shard(job.head(number), out, billow, others)
         print(f"shard {number}: {result.status}, {result.rows} rows, {result.errors} with errors, {result.seconds:.1f} s", flush=True)
     return 0
 
@@ -194,7 +195,8 @@ def _main(args: argparse.Namespace) -> int:
         out = place_of(args.job)
         return _run(_stored(out), out, args)
     out = place_of(args.out)
-    job = prepare(_wish(args), out, Billow(args.host, args.patience))
+    with Billow(args.host, args.patience) as billow:
+        job = prepare(_wish(args), out, billow)
     if args.plan_only:
         print(f"{len(job.shards)} shards of about {job.rows} rows: {out.uri}")
         return 0

@@ -5,6 +5,7 @@ Any thread may call a `Billow`. Each thread has a connection of its own.
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import os
@@ -116,7 +117,24 @@ class Billow:
         self.counts = Counts()
         self._client_id = uuid.uuid4().hex
         self._local = threading.local()
+        self._connections: set[http.client.HTTPConnection] = set()
+        self._is_closed = False
         self._last_good = time.monotonic()
+
+    def __enter__(self) -> Billow:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes all connections. Requests in flight, and later ones, raise BillowUnavailable."""
+        self._is_closed = True
+        for connection in list(self._connections):
+            if connection.sock is not None:
+                with contextlib.suppress(OSError):
+                    connection.sock.shutdown(socket.SHUT_RDWR)  # wakes a thread that reads
+            connection.close()
 
     @property
     def address(self) -> str:
@@ -133,6 +151,8 @@ class Billow:
         wait = _MIN_WAIT_S
         began = time.monotonic()
         while True:
+            if self._is_closed:
+                raise BillowUnavailable("the work was cancelled")
             try:
                 answer = self._once(method, path, body)
             except (OSError, http.client.HTTPException) as error:
@@ -156,19 +176,23 @@ class Billow:
             connection.connect()
             connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self._local.connection = connection
+            self._connections.add(connection)
         headers = {"Content-Type": "application/json", "X-Billow-Priority": "bulk", "X-Billow-Client": self._client_id}
         try:
             connection.request(method, path, body, headers)
             reply = connection.getresponse()
             data = reply.read()
         except BaseException:
-            self._local.connection = None
-            connection.close()
+            self._drop(connection)
             raise
         if reply.will_close:
-            self._local.connection = None
-            connection.close()
+            self._drop(connection)
         return Answer(reply.status, {name.lower(): value for name, value in reply.getheaders()}, data)
+
+    def _drop(self, connection: http.client.HTTPConnection) -> None:
+        self._local.connection = None
+        self._connections.discard(connection)
+        connection.close()
 
     def about(self) -> About:
         server = self.get("/api/server").json()

@@ -114,6 +114,7 @@ def check_type(role: str, kind: pa.DataType, where: str) -> None:
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
     is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+    is_text = is_text or pa.types.is_null(kind)  # a column without any value
     is_list = pa.types.is_list(kind) or pa.types.is_large_list(kind)
     if not (is_text or (is_list and role in ("documents", "messages"))):
         raise InputFault(f"{where} is {kind}, not text" + (" or a list" if role in ("documents", "messages") else ""))

@@ -39,7 +39,10 @@ class BillowEmbed:
     patience_s: float = DEFAULT_PATIENCE_S
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
-        billow = Billow(self.host, self.patience_s)
+        with Billow(self.host, self.patience_s) as billow:
+            return self._with_vectors(billow, batch)
+
+    def _with_vectors(self, billow: Billow, batch: dict[str, Any]) -> dict[str, Any]:
         recipe = embed_recipe("", dimensions=self.dimensions, normalize=self.normalize, pooling=self.pooling, prefix=self.prefix,
                               truncate=self.truncate)
         asker = Asker(billow, Embed(self.model, recipe, 0, "float32"))

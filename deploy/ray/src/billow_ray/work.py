@@ -201,6 +201,7 @@ def run_shard_or_report(job: Job, out: Place, host: str | None, errors_before: i
                         patience_s: float = DEFAULT_PATIENCE_S) -> dict[str, Any]:
     """As run_shard, but a host that is not available is a result. As plain data, for tasks of Ray."""
     try:
-        return asdict(run_shard(job, out, Billow(host, patience_s), errors_before))
+        with Billow(host, patience_s) as billow:
+            return asdict(run_shard(job, out, billow, errors_before))
     except BillowUnavailable as error:
         return asdict(ShardResult(job.shards[0].number, "unavailable", node=f"{platform.node()}:{os.getpid()}", why=str(error)))
