@@ -59,6 +59,10 @@ class Network:
         self.hosts.append(host)
         return host
 
+    def open(self):
+        """Gives the bridge an address, so that this program can connect to the hosts."""
+        _ip("addr", "replace", f"{self.subnet}.254/24", "dev", self.bridge)
+
     def close(self):
         for host in self.hosts:
             host.close()
@@ -196,10 +200,15 @@ class Host:
                 raise AssertionError(f"Ray does not start on {self.name}:\n{log.read_text()[-3000:]}")
             time.sleep(0.1)
 
-    def embedded(self):
-        """The texts that Billow there has embedded since its start."""
+    def answered(self, route):
+        """The requests of a route that Billow there has answered with 200 since its start."""
         _, text = self.get("/metrics")
-        return sum(float(line.rsplit(" ", 1)[1]) for line in text.splitlines() if line.startswith("billow_embed_vectors_total"))
+        lines = [line for line in text.splitlines() if line.startswith('billow_requests_total{code="200"') and f'route="{route}"' in line]
+        return sum(float(line.rsplit(" ", 1)[1]) for line in lines)
+
+    def embedded(self):
+        """The lists of texts that Billow there has embedded since its start."""
+        return self.answered("/v1/embeddings")
 
 
 def _set_namespace(descriptor):
