@@ -310,6 +310,11 @@ class Commands(Fake):
         report = json.loads(self.command("verify", self.dir / "out", "--deep", "--json").stdout)
         self.assertEqual((report["rows"], report["wrong"]), (55, []))
 
+    def test_the_index_comes_from_the_array(self):
+        self.plan(self.texts(30))
+        for name in ("SLURM_ARRAY_TASK_ID", "JOB_COMPLETION_INDEX"):
+            self.assertRegex(self.command("shard", "--job", self.dir / "out", environment={name: "1"}).stdout, "^shard 1: p")
+
     def test_exit_statuses(self):
         path = self.texts(30)
         self.plan(path, "--max-errors", 0)
@@ -319,6 +324,7 @@ class Commands(Fake):
         self.assertIn("fingerprint sha256", self.plan(path, "--prefix", "x", status=1).stderr)
         self.assertIn("no column", self.plan(self.parquet(), status=65).stderr)
         self.command("shard", status=2)
+        self.assertIn("SLURM_ARRAY_TASK_ID", self.command("shard", "--job", self.dir / "out", status=1).stderr)
         refused = self.command("shard", "--job", self.dir / "out", "--index", 0, "--host", "127.0.0.1:9", "--patience", 0.2, status=75).stderr
         self.assertRegex(refused, "^billow-ray: error: Billow at 127.0.0.1:9 did nothing for 0 s: no answer: .*\n$")
         self.fail = lambda texts: 400 if "text 1" in texts else None

@@ -59,7 +59,7 @@ def _parser() -> argparse.ArgumentParser:
 
     shard = commands.add_parser("shard", help="do shards of a job without Ray: for arrays of Slurm and indexed jobs of Kubernetes", epilog=_EXIT_STATUSES)
     shard.add_argument("--job", required=True, help="the folder of the job")
-    shard.add_argument("--index", type=int, required=True, help="the shard to do, from 0")
+    shard.add_argument("--index", type=int, help="the shard to do, from 0; default: SLURM_ARRAY_TASK_ID, then JOB_COMPLETION_INDEX")
     shard.add_argument("--of", type=int, default=0, metavar="N", help="do the shards INDEX, INDEX+N, INDEX+2N, ...")
     _add_host_options(shard)
 
@@ -164,14 +164,24 @@ def _print_report(report: Report, out: Place) -> None:
         print(f"{out.uri}: {report.present} parts with {report.rows} rows, {report.errors} of them with errors")
 
 
+def _index(given: int | None) -> int:
+    if given is not None:
+        return given
+    for name in ("SLURM_ARRAY_TASK_ID", "JOB_COMPLETION_INDEX"):
+        if os.environ.get(name, "").isdigit():
+            return int(os.environ[name])
+    raise JobError("--index is required: neither SLURM_ARRAY_TASK_ID nor JOB_COMPLETION_INDEX is set")
+
+
 def _shards(args: argparse.Namespace) -> int:
+    index = _index(args.index)
     out = place_of(args.job)
     job = _stored(out)
-    if args.index < 0 or args.of < 0 or (args.of and args.index >= args.of):
+    if index < 0 or args.of < 0 or (args.of and index >= args.of):
         raise JobError("--index must be at least 0, and below --of")
-    numbers = range(args.index, len(job.shards), args.of) if args.of else range(args.index, args.index + 1)
-    if not args.of and args.index >= len(job.shards):
-        raise JobError(f"--index {args.index}: the job has {len(job.shards)} shards, from 0")
+    numbers = range(index, len(job.shards), args.of) if args.of else range(index, index + 1)
+    if not args.of and index >= len(job.shards):
+        raise JobError(f"--index {index}: the job has {len(job.shards)} shards, from 0")
     for number in numbers:
         others = sum(n for shard, n in count_errors(out).items() if shard != number)
         with Billow(args.host, args.patience) as billow:
