@@ -4,6 +4,7 @@ ray_cluster_test.py --billow PROGRAM --make-models PROGRAM [unittest arguments]
 """
 
 import argparse
+import contextlib
 import json
 import os
 import pathlib
@@ -18,6 +19,7 @@ import numpy
 import pyarrow as pa
 import pyarrow.parquet as pq
 import simulated_hosts
+from server import Server
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--billow", required=True)
@@ -145,15 +147,89 @@ class Cluster(unittest.TestCase):
         finally:
             self.start_billow(two)
 
+    def test_6_a_pipeline_of_ray_data_has_a_stage(self):
+        script = self.dir / "pipeline.py"
+        script.write_text(f"""
+import ray
+from billow_ray import BillowEmbed
+ray.init(address="{self.head.address}:{simulated_hosts.RAY_PORT}", log_to_driver=False)
+table = ray.data.read_parquet("{self.dir}/in.parquet").limit(300)
+table = table.map_batches(BillowEmbed("m"), batch_size=100, resources={{"billow": 1}})
+rows = sorted(table.take_all(), key=lambda row: row["id"])
+assert [row["id"] for row in rows] == list(range(300)), len(rows)
+assert all(row["error"] is None for row in rows)
+print("SUM", float(sum(row["embedding"].sum() for row in rows)))
+""")
+        process = self.head.start([sys.executable, script], "pipeline.log")
+        self.assertEqual(process.wait(120), 0, self.log("pipeline"))
+        found = float(self.log("pipeline").split("SUM ")[1].split()[0])
+        self.assertAlmostEqual(found, float(self.expected[:300].sum()), places=2)
+
+    def test_7_too_many_errors_end_the_job_with_status_65(self):
+        pq.write_table(pa.table({"id": [1, 2], "text": ["a", None]}), self.dir / "bad.parquet")
+        command = [sys.executable, "-m", "billow_ray", "embed", "-m", "m", "--in", self.dir / "bad.parquet", "--out", self.dir / "bad", "--max-errors", "0",
+                   "--ray-address", f"{self.head.address}:{simulated_hosts.RAY_PORT}"]
+        process = self.head.start(command, "bad.log", {"BILLOW_HOST": f"{self.hosts[0].address}:11434"})
+        self.assertEqual(process.wait(60), 65, self.log("bad"))
+        self.assertIn("row 1: it has no text 'text'", self.log("bad"))
+
     def test_5_another_fingerprint_is_refused(self):
         process = self.begin("whole", "--prefix", "query: ")
         self.assertEqual(process.wait(60), 1)
         self.assertRegex(self.log("whole"), r"fingerprint sha256:\w+ is not sha256:\w+ \(prefix '' is not 'query: '\)")
 
 
+class OneHost(unittest.TestCase):
+    """A cluster that the driver starts itself, on this machine. Needs no root rights."""
+
+    def test_a_killed_worker_costs_no_row(self):
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            made = folder / "made"
+            made.mkdir()
+            subprocess.run([ARGS.make_models, str(made), "--to-serve"], check=True, capture_output=True)
+            server = Server(name, ["--threads", "1"], program=str(pathlib.Path(ARGS.billow).resolve()))
+            self.addCleanup(server.stop)
+            server.add_model("m", made / "encoder.gguf")
+            with (folder / "in.jsonl").open("w") as file:
+                file.writelines(json.dumps({"id": i, "text": f"text {i}"}) + "\n" for i in range(6000))
+            command = [sys.executable, "-m", "billow_ray", "embed", "-m", "m", "--in", folder / "in.jsonl", "--out", folder / "out", "--keep", "id",
+                       "--shard-rows", "300", "--ray-address", "local", "--host", f"127.0.0.1:{server.port}"]
+            with (folder / "log").open("w") as log:
+                driver = subprocess.Popen([str(word) for word in command], stdout=log, stderr=log, start_new_session=True)
+            self.addCleanup(driver.kill)
+            killed = self.kill_a_worker(driver)
+            self.assertEqual(driver.wait(120), 0, (folder / "log").read_text())
+            self.assertIn("was lost and runs again", (folder / "log").read_text(), killed)
+            tables = [pq.read_table(part, columns=["id", "error"]) for part in sorted((folder / "out").glob("part-*"))]
+            table = pa.concat_tables(tables)
+            self.assertEqual((table.column("id").to_pylist(), table.column("error").null_count), (list(range(6000)), 6000))
+
+    def kill_a_worker(self, driver):
+        """Kills the first worker that does a shard of this driver. Returns its command line."""
+        deadline = time.monotonic() + 90
+        while time.monotonic() < deadline and driver.poll() is None:
+            for pid in self.descendants(driver.pid):
+                with contextlib.suppress(OSError):
+                    command = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace")
+                    if TASK[0] in command:
+                        os.kill(pid, signal.SIGKILL)
+                        return command
+            time.sleep(0.02)
+        return "none"
+
+    def descendants(self, pid):
+        found = []
+        with contextlib.suppress(OSError):
+            for children in pathlib.Path(f"/proc/{pid}/task").glob("*/children"):
+                for child in children.read_text().split():
+                    found += [int(child), *self.descendants(int(child))]
+        return found
+
+
 if __name__ == "__main__":
     why_not = simulated_hosts.available()
     if why_not:
-        print(f"skipped: {why_not}")
-        sys.exit(77)
+        print(f"only one host: {why_not}")
+        REST.append("OneHost")
     unittest.main(argv=[sys.argv[0], "-v", *REST])

@@ -7,6 +7,7 @@ import argparse
 import base64
 import collections
 import json
+import logging
 import os
 import pathlib
 import subprocess
@@ -14,6 +15,7 @@ import sys
 import tempfile
 import threading
 import unittest
+import unittest.mock
 import uuid
 
 import fsspec
@@ -154,6 +156,30 @@ class Results(Fake):
         self.assertEqual([row["embedding"] for row in self.rows(out)], [vector(f"text {i}") for i in range(40)])
         self.assertEqual(verify(job, out, deep=True).wrong, [])
         self.assertFalse([path for path in fsspec.filesystem("memory").find(uri[8:]) if ".tmp-" in path])
+
+    def test_input_and_parts_in_s3(self):
+        from moto.server import ThreadedMotoServer
+
+        logging.getLogger("werkzeug").setLevel(logging.ERROR)
+        s3 = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+        s3.start()
+        self.addCleanup(s3.stop)
+        variables = {"AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "x", "AWS_EC2_METADATA_DISABLED": "true"}
+        with unittest.mock.patch.dict(os.environ, variables):
+            options = f"?endpoint_override=127.0.0.1:{s3.get_host_and_port()[1]}&scheme=http&region=us-east-1&allow_bucket_creation=true"
+            source = place_of(f"s3://bucket/in{options}")
+            source.fs.create_dir("bucket")
+            for name in ("a.jsonl", "b.jsonl"):
+                text = pathlib.Path(self.texts(20)).read_bytes()
+                with source.fs.open_output_stream(source.child(name).path) as stream:
+                    stream.write(text)
+            out = place_of(f"s3://bucket/out{options}")
+            job = self.prepare(source.uri, out, shard_rows=8)
+            self.assertEqual([entry.path for entry in job.inputs], [f"s3://bucket/in/{name}{options}" for name in ("a.jsonl", "b.jsonl")])
+            self.run_all(job, out)
+            self.assertEqual([row["embedding"] for row in self.rows(out)], [vector(f"text {i}") for i in range(20)] * 2)
+            self.assertEqual(verify(job, out, deep=True).wrong, [])
+            self.assertEqual({result.status for result in self.run_all(self.prepare(source.uri, out), out)}, {"present"})
 
     def test_a_finished_shard_is_not_computed_again(self):
         job = self.prepare(self.texts(40), shard_rows=10)
@@ -421,6 +447,15 @@ class Real(Case):
         answer = self.server.json("POST", "/api/generate", {"model": "writer", "prompt": "word 3", "stream": False, "options": options})
         self.assertEqual((rows[3]["response"], rows[3]["output_tokens"], rows[3]["finish_reason"]),
                          (answer["response"], answer["eval_count"], answer["done_reason"]))
+
+    def test_messages_are_sent_as_a_chat(self):
+        talks = [[{"role": "user", "content": f"word {i}"}] for i in range(3)]
+        options = {"num_predict": 4, "temperature": 0}
+        self.run_all(self.job(Wish("generate", "writer", [self.lines({"talk": talk} for talk in talks)], {"messages": "talk"},
+                                   settings={"options": options, "system": "be brief"})))
+        messages = [{"role": "system", "content": "be brief"}, *talks[1]]
+        answer = self.server.json("POST", "/api/chat", {"model": "writer", "messages": messages, "stream": False, "options": options})
+        self.assertEqual(self.rows()[1]["response"], answer["message"]["content"])
 
     def test_a_model_that_cannot_do_the_operation_is_refused(self):
         with self.assertRaisesRegex(JobError, "does not support"):

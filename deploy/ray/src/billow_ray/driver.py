@@ -24,6 +24,8 @@ _POLL_S = 1.0
 _SLOTS_EVERY_S = 2.0
 _AVOID_S = 60.0  # a host whose Billow did not answer gets no shard for this long, if another host has room
 _MAX_LOSSES = 20  # of one shard
+_MAX_DELAY_S = 30.0  # before a shard that was lost several times runs again
+_LOCAL_SLOTS = 2
 
 
 @dataclass
@@ -39,6 +41,7 @@ class Options:
 class _State:
     pending: deque[int]
     running: dict[Any, int] = field(default_factory=dict)
+    delayed: list[tuple[float, int]] = field(default_factory=list)  # (time from which it may run, shard)
     losses: Counter[int] = field(default_factory=Counter)
     avoid: dict[str, float] = field(default_factory=dict)  # node id of Ray to the time until which it is avoided
     errors: dict[int, int] = field(default_factory=dict)  # shard to rows
@@ -72,8 +75,10 @@ class Driver:
         try:
             slots, checked = self._slots(), time.monotonic()
             last_slot = checked
-            while state.pending or state.running:
+            while state.pending or state.running or state.delayed:
                 now = time.monotonic()
+                state.pending.extendleft(number for at, number in state.delayed if at <= now)
+                state.delayed = [entry for entry in state.delayed if entry[0] > now]
                 if now - checked >= _SLOTS_EVERY_S:
                     slots, checked = self._slots(), now
                 last_slot = now if slots else last_slot
@@ -143,7 +148,8 @@ class Driver:
         self._progress.lost(number, why)
         if state.losses[number] >= self._options.max_losses:
             raise BillowUnavailable(f"shard {number} was lost {state.losses[number]} times; the last time: {why}")
-        state.pending.appendleft(number)
+        delay = min(2.0 ** (state.losses[number] - 1), _MAX_DELAY_S) if state.losses[number] > 1 else 0.0
+        state.delayed.append((time.monotonic() + delay, number))
 
 
 def run_on_ray(job: Job, out: Place, options: Options, progress: Progress) -> None:
@@ -153,8 +159,9 @@ def run_on_ray(job: Job, out: Place, options: Options, progress: Progress) -> No
     except ImportError:
         raise JobError("Ray is not installed: pip install 'billow-ray[ray]', or use 'shard' without Ray") from None
     try:
+        local: dict[str, Any] = {"resources": {RESOURCE: _LOCAL_SLOTS}, "include_dashboard": False} if options.address == "local" else {}
         ray.init(address=options.address, logging_level=logging.ERROR, log_to_driver=False, configure_logging=False,
-                 namespace="billow")
+                 namespace="billow", **local)
     except (ConnectionError, RuntimeError) as error:
         raise BillowUnavailable(f"no cluster of Ray at '{options.address}': {error}") from None
     try:

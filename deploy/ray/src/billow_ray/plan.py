@@ -57,7 +57,7 @@ def cut_bytes(size: int, target: int, row_bytes: float) -> Iterator[Cut]:
 
 
 def kind_of(path: str) -> str | None:
-    lower = path.lower()
+    lower = (path.partition("?")[0] if "://" in path else path).lower()
     return next((kind for ending, kind in _KINDS.items() if lower.endswith(ending)), None)
 
 

@@ -25,7 +25,8 @@ TEMPORARY = ".tmp-"
 
 @dataclass(frozen=True)
 class Place:
-    """A file or folder: its file system, and the path in it. `uri` is what the user wrote; local paths are absolute."""
+    """A file or folder: its file system, and the path in it. `uri` is what the user wrote; local paths are absolute. Options of
+    Arrow's file systems are in the query of the URI: s3://bucket/folder?endpoint_override=host:9000&scheme=http"""
 
     uri: str
     fs: Any
@@ -33,7 +34,8 @@ class Place:
     is_local: bool
 
     def child(self, name: str) -> Place:
-        return Place(f"{self.uri.rstrip('/')}/{name}", self.fs, f"{self.path.rstrip('/')}/{name}", self.is_local)
+        folder, mark, options = self.uri.partition("?") if "://" in self.uri else (self.uri, "", "")
+        return Place(f"{folder.rstrip('/')}/{name}{mark}{options}", self.fs, f"{self.path.rstrip('/')}/{name}", self.is_local)
 
 
 def place_of(uri: str) -> Place:
