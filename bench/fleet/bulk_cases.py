@@ -223,7 +223,7 @@ def check(place, out, rows, wanted):
 
 def kills(args, folder):
     rows = args.rows or (20_000 if args.quick else 1_000_000)
-    args.shard_rows = args.shard_rows or (100 if args.quick else 5_000)
+    args.shard_rows = args.shard_rows or (100 if args.quick else 2_500)
     words = args.words or (8 if args.quick else 30)
     wanted = texts(rows, words, args.seed)
     pq.write_table(pa.table({"id": pa.array(range(rows)), "text": wanted}), folder / "in.parquet", row_group_size=args.shard_rows)

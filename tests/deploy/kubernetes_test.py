@@ -11,7 +11,7 @@ import yaml
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 KUBERNETES = ROOT / "deploy/kubernetes"
-VALIDATE = pathlib.Path("~/.cache/billow/packaging/bin/kubernetes-validate").expanduser()
+TOOLS = pathlib.Path("~/.cache/billow/packaging/bin").expanduser()
 DRAIN_SECONDS = 5 + 30  # --drain-delay and --drain-timeout
 LABEL = {"app.kubernetes.io/name": "billow"}
 
@@ -46,6 +46,12 @@ ROUTE = record({
 }, ["parentRefs", "rules"])
 
 
+def tool(name):
+    if not (TOOLS / name).exists():
+        raise unittest.SkipTest(f"no {name} in {TOOLS}; tools/setup packaging installs it")
+    return TOOLS / name
+
+
 def documents(name):
     return [document for document in yaml.safe_load_all((KUBERNETES / name).read_text()) if document]
 
@@ -62,12 +68,15 @@ class Manifests(unittest.TestCase):
         self.pod = self.deployment["spec"]["template"]["spec"]
         self.container = self.pod["containers"][0]
 
-    @unittest.skipUnless(VALIDATE.exists(), f"no kubernetes-validate in {VALIDATE.parent}; tools/setup packaging installs it")
     def test_resources_fit_the_schemas(self):
         files = [*self.names, "bulk-job.yaml", "gateway/endpoint-picker.yaml"]
-        done = subprocess.run([VALIDATE, "--strict", *(KUBERNETES / name for name in files)], capture_output=True, text=True, check=False)
+        done = subprocess.run([tool("kubernetes-validate"), "--strict", *(KUBERNETES / name for name in files)], capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 0, done.stdout)
         self.assertEqual(done.stdout.count(" passed for resource "), sum(len(documents(name)) for name in files), done.stdout)
+
+    def test_hadolint_finds_nothing_in_the_image_of_the_job(self):
+        done = subprocess.run([tool("hadolint"), "--no-color", ROOT / "deploy/ray/Dockerfile"], capture_output=True, text=True, check=False)
+        self.assertEqual((done.returncode, done.stdout), (0, ""))
 
     def test_all_files_are_resources_or_named_in_the_readme(self):
         files = {path.name for path in KUBERNETES.glob("*.yaml")} - {"kustomization.yaml"}

@@ -196,7 +196,8 @@ class OneHost(unittest.TestCase):
             command = [sys.executable, "-m", "billow_ray", "embed", "-m", "m", "--in", folder / "in.jsonl", "--out", folder / "out", "--keep", "id",
                        "--shard-rows", "300", "--ray-address", "local", "--host", f"127.0.0.1:{server.port}"]
             with (folder / "log").open("w") as log:
-                driver = subprocess.Popen([str(word) for word in command], stdout=log, stderr=log, start_new_session=True)
+                driver = subprocess.Popen([str(word) for word in command], stdout=log, stderr=log, start_new_session=True,
+                                          env={**os.environ, "HOME": name})  # Ray writes a token there
             self.addCleanup(driver.kill)
             killed = self.kill_a_worker(driver)
             self.assertEqual(driver.wait(120), 0, (folder / "log").read_text())

@@ -135,6 +135,27 @@ class Results(Fake):
         bodies = [body for _, path, body in self.server.asked if path == "/v1/embeddings"]
         self.assertEqual(bodies[-1], {"model": "m", "encoding_format": "base64", "partial": True, "input": [f"text {i}" for i in range(5)]})
 
+    def test_shards_without_rows_have_empty_parts(self):
+        path = self.lines([{"id": 0, "text": "a" * 3000}, {"id": 1, "text": "b"}])
+        job = self.prepare(path, shard_rows=1)
+        self.assertGreater(len(job.shards), 1)
+        pathlib.Path(path).write_text("\n" * 2000 + pathlib.Path(path).read_text() + "\n" * 2000)
+        out = place_of(str(self.dir / "blank"))
+        job = self.prepare(path, out, shard_rows=1)
+        self.run_all(job, out)
+        self.assertEqual([row["id"] for row in self.rows(out)], [0, 1])
+        report = verify(job, out, deep=True)
+        self.assertEqual((report.rows, report.wrong), (2, []))
+        self.assertGreater(report.present, 2)
+
+    def test_settings_of_a_run_may_change_but_not_its_plan(self):
+        path = self.texts(40)
+        first = self.prepare(path, shard_rows=10)
+        again = self.prepare(path, max_errors=99, jobs=7)
+        self.assertEqual((again.shards, again.max_errors, again.jobs), (first.shards, 99, 7))
+        with self.assertRaisesRegex(JobError, "has another plan: .* Leave --shard-rows out"):
+            self.prepare(path, shard_rows=20)
+
     def test_settings_reach_the_server(self):
         settings = {"dimensions": 2, "normalize": False, "pooling": "cls", "prefix": "query: ", "truncate": "none"}
         self.run_all(self.prepare(self.texts(1), settings=settings))
@@ -372,6 +393,7 @@ class Commands(Fake):
             statuses.append(done.returncode)
         self.assertEqual(statuses[:2], [0, 0])
         self.assertIn(65, statuses)
+        self.command("shard", "--job", self.dir / "out", "--index", n_shards - 1, "--max-errors", "-1")
 
 
 class Real(Case):

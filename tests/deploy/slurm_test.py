@@ -7,6 +7,7 @@ import argparse
 import json
 import os
 import pathlib
+import shutil
 import socket
 import subprocess
 import sys
@@ -61,6 +62,11 @@ class Array(unittest.TestCase):
                        "SLURM_ARRAY_TASK_COUNT": str(count), "SLURM_ARRAY_JOB_ID": "77", "BULK_JOB": str(self.dir / "out"),
                        "BULK_MODEL": "encoder", "BULK_PORT": str(free_port()), "OLLAMA_MODELS": str(self.models), **variables}
         return subprocess.run(["bash", SCRIPT], env=environment, capture_output=True, text=True, check=False)
+
+    @unittest.skipUnless(shutil.which("shellcheck"), "no shellcheck here; tools/setup packaging installs it")
+    def test_shellcheck_finds_nothing(self):
+        done = subprocess.run(["shellcheck", SCRIPT], capture_output=True, text=True, check=False)
+        self.assertEqual((done.returncode, done.stdout), (0, ""))
 
     def test_the_tasks_of_an_array_do_all_shards(self):
         for index in range(2):

@@ -7,7 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from .client import DEFAULT_PATIENCE_S, Billow
@@ -55,12 +55,14 @@ def _parser() -> argparse.ArgumentParser:
 
     run = commands.add_parser("run", help="run what is missing of the job of a folder", epilog=_EXIT_STATUSES)
     run.add_argument("job", help="the folder of the job")
+    _add_max_errors(run)
     _add_ray_options(run)
 
     shard = commands.add_parser("shard", help="do shards of a job without Ray: for arrays of Slurm and indexed jobs of Kubernetes", epilog=_EXIT_STATUSES)
     shard.add_argument("--job", required=True, help="the folder of the job")
     shard.add_argument("--index", type=int, help="the shard to do, from 0; default: SLURM_ARRAY_TASK_ID, then JOB_COMPLETION_INDEX")
     shard.add_argument("--of", type=int, default=0, metavar="N", help="do the shards INDEX, INDEX+N, INDEX+2N, ...")
+    _add_max_errors(shard)
     _add_host_options(shard)
 
     check = commands.add_parser("verify", help="check the parts of a job against its plan", epilog=_EXIT_STATUSES)
@@ -81,6 +83,10 @@ def _add_job_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--max-errors", type=int, default=1000, metavar="N", help="stop after more rows with errors (1000); -1: never")
     parser.add_argument("--plan-only", action="store_true", help="write the plan of the job and print the number of its shards")
     _add_ray_options(parser)
+
+
+def _add_max_errors(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--max-errors", type=int, metavar="N", help="stop after more rows with errors; -1: never; default: as the job was made")
 
 
 def _add_host_options(parser: argparse.ArgumentParser) -> None:
@@ -133,11 +139,11 @@ def _wish(args: argparse.Namespace) -> Wish:
                 max_errors=args.max_errors)
 
 
-def _stored(place: Place) -> Job:
+def _stored(place: Place, max_errors: int | None = None) -> Job:
     job = read_job(place)
     if job is None:
         raise JobError(f"{place.uri} has no job: no _job.json")
-    return job
+    return job if max_errors is None else replace(job, max_errors=max_errors)
 
 
 def _run(job: Job, out: Place, args: argparse.Namespace) -> int:
@@ -176,7 +182,7 @@ def _index(given: int | None) -> int:
 def _shards(args: argparse.Namespace) -> int:
     index = _index(args.index)
     out = place_of(args.job)
-    job = _stored(out)
+    job = _stored(out, args.max_errors)
     if index < 0 or args.of < 0 or (args.of and index >= args.of):
         raise JobError("--index must be at least 0, and below --of")
     numbers = range(index, len(job.shards), args.of) if args.of else range(index, index + 1)
@@ -203,7 +209,7 @@ def _main(args: argparse.Namespace) -> int:
         return 1 if report.wrong else 0
     if args.command == "run":
         out = place_of(args.job)
-        return _run(_stored(out), out, args)
+        return _run(_stored(out, args.max_errors), out, args)
     out = place_of(args.out)
     with Billow(args.host, args.patience) as billow:
         job = prepare(_wish(args), out, billow)

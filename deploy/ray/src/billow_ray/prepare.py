@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .asking import Asker
@@ -67,4 +67,8 @@ def prepare(wish: Wish, out: Place, billow: Billow) -> Job:
     if stored is None:
         stored = write_job(out, wanted)
     check_same(stored, wanted, out.uri)
-    return stored
+    if wish.shard_rows and stored.shards != wanted.shards:
+        raise JobError(f"{out.uri} has another plan: {len(stored.shards)} shards are not {len(wanted.shards)}. "
+                       "Leave --shard-rows out, or use another folder")
+    # These do not change results, so each run may have its own.
+    return replace(stored, max_errors=wanted.max_errors, batch_rows=wanted.batch_rows, jobs=wanted.jobs)

@@ -128,19 +128,15 @@ def _answered(reader: ShardReader, asker: Asker, job: Job) -> Iterator[tuple[Blo
 
     ready: deque[Outcome] = deque()
 
-    def finished(is_last: bool) -> Iterator[tuple[Block, list[Outcome]]]:
-        while blocks:
-            block = blocks[0]
-            n_good = sum(error is None for error in block.errors)
-            if len(ready) < n_good or (n_good == 0 and not is_last and len(blocks) == 1):
-                return
-            blocks.popleft()
+    def finished() -> Iterator[tuple[Block, list[Outcome]]]:
+        while blocks and len(ready) >= sum(error is None for error in blocks[0].errors):
+            block = blocks.popleft()
             yield block, [ready.popleft() if error is None else Outcome(error=error) for error in block.errors]
 
     for outcomes in ask_in_order(asker, good_rows(), job.batch_rows, job.jobs):
         ready.extend(outcomes)
-        yield from finished(is_last=False)
-    yield from finished(is_last=True)
+        yield from finished()
+    yield from finished()
 
 
 def run_shard(job: Job, out: Place, billow: Billow, errors_before: int = 0) -> ShardResult:
