@@ -345,12 +345,12 @@ def resume(args, folder):
         def remote(**_):
             return lambda function: function
 
-    began = time.monotonic()
+    began, used = time.monotonic(), time.process_time()
     driver = Driver(NoRay, read_job(out), out, Options(), Progress())
-    seconds = time.monotonic() - began
+    seconds, used = time.monotonic() - began, time.process_time() - used
     peak_mib = int(re.search(r"VmHWM:\s+(\d+)", pathlib.Path("/proc/self/status").read_text()).group(1)) / 1024
     wrong = [] if list(driver._state.pending) == [args.shards - 1] else ["the missing shard is not the one that is left"]
     if peak_mib > 300:
         wrong.append(f"the driver has {peak_mib:.0f} MiB")
-    say(f"{args.shards} shards, one of them missing: found after {seconds:.2f} s, {peak_mib:.0f} MiB, load {os.getloadavg()[0]:.1f}")
-    return {"case": "resume", "shards": args.shards, "seconds": round(seconds, 2), "peak_mib": round(peak_mib), "machine": machine.describe(), "wrong": wrong}
+    say(f"{args.shards} shards, one of them missing: found after {seconds:.2f} s ({used:.2f} s of processor time), {peak_mib:.0f} MiB, load {os.getloadavg()[0]:.1f}")
+    return {"case": "resume", "shards": args.shards, "seconds": round(seconds, 2), "processor_seconds": round(used, 2), "peak_mib": round(peak_mib), "machine": machine.describe(), "wrong": wrong}

@@ -9,6 +9,7 @@ import itertools
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import socket
@@ -48,8 +49,22 @@ def _ip(*words):
     subprocess.run(["ip", *map(str, words)], check=True, capture_output=True)
 
 
+def _remove_leftovers():
+    """Removes the hosts of programs that were killed."""
+    listed = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=False).stdout
+    for name, owner in re.findall(r"^(blw(\d+)n\d+)\b", listed, re.M):
+        if pathlib.Path(f"/proc/{owner}").exists():
+            continue
+        pids = subprocess.run(["ip", "netns", "pids", name], capture_output=True, text=True, check=False).stdout.split()
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(pid), signal.SIGKILL)
+        for command in (["netns", "del", name], ["link", "del", f"blw{owner}b"]):
+            subprocess.run(["ip", *command], capture_output=True, check=False)
+
+
 class Network:
-    """A bridge and its hosts. Ends all their processes in close()."""
+    """A bridge and its hosts. Ends all their processes in close(). If this program is killed, the next Network does it."""
 
     _subnets = itertools.count(os.getpid() % 200)
 
@@ -58,6 +73,7 @@ class Network:
         self.subnet = f"10.{100 + next(self._subnets) % 100}.{os.getpid() // 200 % 250}"
         self.bridge = f"blw{os.getpid()}b"
         self.hosts = []
+        _remove_leftovers()
         _ip("link", "add", self.bridge, "type", "bridge")
         _ip("link", "set", self.bridge, "up")
 

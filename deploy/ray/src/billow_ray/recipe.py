@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from .errors import JobError
@@ -36,7 +37,7 @@ class Recipe:
     def as_json(self) -> dict[str, Any]:
         return {"op": self.op, **self.fields}
 
-    @property
+    @cached_property
     def fingerprint(self) -> str:
         return sha256(canonical(self.as_json()))
 
