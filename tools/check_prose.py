@@ -39,7 +39,7 @@ RULES = [
     (r"\bhowever it\b", "even if it"),
 ]
 
-FOLDERS = ["src", "bridge", "tests", "fuzz", "bench", "tools", "cmake", "docs", "packaging", "web/src", "web/tools"]
+FOLDERS = ["src", "bridge", "tests", "fuzz", "bench", "tools", "cmake", "docs", "packaging", "web/src", "web/tools", "deploy"]
 SLASHES = {".h", ".cpp", ".c", ".rs", ".inl", ".ts", ".mjs", ".svelte"}
 HASHES = {".py", ".cmake", ".txt", ".sh", ""}
 SKIPPED = {"target", "__pycache__", "data", "corpus", "golden", "node_modules", "cases"}

@@ -10,7 +10,7 @@ import re
 import sys
 import tempfile
 
-FOLDERS = ["src", "bridge", "tests", "fuzz", "bench", "tools", "cmake", "web/src", "web/tools"]
+FOLDERS = ["src", "bridge", "tests", "fuzz", "bench", "tools", "cmake", "web/src", "web/tools", "deploy"]
 CODE = {".h", ".cpp", ".c", ".rs", ".py", ".cmake", ".txt", ".ts", ".mjs", ".svelte", ".css", ""}
 SKIPPED = {"target", "__pycache__", "data", "corpus"}
 MAX_LINES = 600
