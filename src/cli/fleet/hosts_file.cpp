@@ -38,6 +38,15 @@ bool is_safe(std::string_view text, std::string_view also) {
   });
 }
 
+// The bytes of a size like "24G"; 0 if it is none.
+uint64_t size_of(const std::string& text) {
+  try {
+    return parse_byte_size(text);
+  } catch (const Error&) {
+    return 0;  // the caller refuses it, with the line
+  }
+}
+
 // One table of the file. Each function takes a key away; finish() refuses what is left.
 class Reader {
  public:
@@ -87,13 +96,8 @@ class Reader {
     if (node == nullptr) return std::nullopt;
     if (const auto* count = node->as_integer(); count != nullptr && count->get() > 0)
       return static_cast<uint64_t>(count->get());
-    if (const auto* size = node->as_string()) {
-      try {
-        if (const uint64_t n_bytes = parse_byte_size(size->get()); n_bytes > 0) return n_bytes;
-      } catch (const Error&) {
-        // The message below also names the place.
-      }
-    }
+    if (const auto* size = node->as_string())
+      if (const uint64_t n_bytes = size_of(size->get()); n_bytes > 0) return n_bytes;
     refuse(where_of(*node), fmt::format("'{}' must be a size like \"24G\" or \"512M\"", key));
   }
 
