@@ -98,6 +98,7 @@ TEST(EmbeddedProjector, IsOnlyInModelsWithTensorsOfAnEncoder) {
   Model unknown("no-such-architecture");
   unknown.add("v.patch_embedding.weight", kF32, {2, 2, 3, 8});
   EXPECT_TRUE(has(unknown.refusal(ErrorCode::kUnsupported), "no-such-architecture"));
+  EXPECT_THROW(Opened{unknown}, Error);
 }
 
 TEST(EmbeddedProjector, KeepsDataInTheModelsFile) {

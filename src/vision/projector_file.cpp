@@ -76,7 +76,9 @@ std::vector<std::byte> head_of(const EmbeddedProjector& projector, std::span<con
 
 ProjectorFile ProjectorFile::open(const std::string& path) {
   ProjectorFile result(gguf::File::open(path));
-  if (!has_embedded_projector(result.origin_)) return result;
+  const auto architecture = result.origin_.get_string("general.architecture");
+  if (!has_embedded_projector(result.origin_) && architecture.value_or("clip") == "clip")
+    return result;
   if (result.origin_.n_files() > 1)
     throw Error(ErrorCode::kUnsupported,
                 path + ": a projector in a model of several files is not supported");
