@@ -17,6 +17,7 @@
 #include "scheduler/messages.h"
 #include "store/folder.h"
 #include "store/show.h"
+#include "vision/projector_file.h"
 
 namespace billow::api {
 namespace {
@@ -44,7 +45,7 @@ std::optional<ModelPictures> pictures_of(const scheduler::ModelFacts& facts,
                                          const std::string& projector) {
   if (facts.pictures) return ModelPictures(*facts.pictures);
   if (!facts.encodes_pictures) return std::nullopt;
-  return ModelPictures(vision::rule_of(gguf::File::open_header(projector)));
+  return ModelPictures(vision::rule_at(projector));
 }
 
 Weights read_weights(const std::string& path, const std::string& jinja,
@@ -143,10 +144,11 @@ scheduler::EngineChoice ServedModel::engine() const {
     return {.engine = engine,
             .projector = weights->facts.encodes_pictures ? projector : std::string(),
             .draft = draft};
+  // llama-server reads no projector within a model's file.
   return {.engine = engine,
           .n_gpu_layers = options.num_gpu,
           .adapters = stored.adapters,
-          .projector = projector};
+          .projector = projector == stored.weights ? std::string() : projector};
 }
 
 Catalog::Catalog(const store::Store& store, scheduler::DescribeModel describe,
@@ -264,6 +266,8 @@ Catalog::Found Catalog::load(const store::Name& spelled, Version& version, std::
   model->options = options_of_text(stored->params_json);
   if (stored->projector_facts && stored->projector_facts->has_vision)
     model->projector = stored->projectors.front();
+  else if (stored->projectors.empty() && stored->weights_facts && stored->weights_facts->has_vision)
+    model->projector = stored->weights;  // it may be within the model's file
   scheduler::EngineChoice wanted = {
       .engine = model->options.engine.value_or(scheduler::Engine::kAuto),
       .projector = model->projector};
@@ -274,7 +278,8 @@ Catalog::Found Catalog::load(const store::Name& spelled, Version& version, std::
     wanted.adapters = stored->adapters;
     model->with_others = describe_(stored->weights, wanted, std::move(stop));
   }
-  model->stored.adapters = stored->adapters;  // engine() reads it
+  model->stored.weights = stored->weights;  // engine() reads these
+  model->stored.adapters = stored->adapters;
   // Models of one base share a runner of Billow's own engine, even with different adapters.
   const scheduler::EngineChoice choice = model->engine();
   scheduler::RunnerParts parts{

@@ -49,7 +49,8 @@ size_t max_packed_bytes(const gguf::File& file) {
 namespace {
 
 const ArchDef& find(const gguf::File& file) {
-  const std::string_view name = file.require_string("general.architecture");
+  std::string_view name = file.require_string("general.architecture");
+  if (name == "qwen25vl") name = "qwen2vl";  // Ollama's name of the same architecture
   std::string known;
   for (const ArchDef& def : architectures()) {
     if (def.name == name) return def;

@@ -1,7 +1,10 @@
 #include "arch/rope.h"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "quant/type.h"
@@ -62,11 +65,15 @@ void read_scaling(const Metadata& meta, size_t trained_context, nn::RopeParams& 
     rope.scaling = nn::RopeScaling::kLinear;
   } else if (type == "yarn") {
     rope.scaling = nn::RopeScaling::kYarn;
-    rope.extrapolation = meta.real_or(scaling + "yarn_ext_factor", 1.0);
+    // The second name is that of Ollama's files.
+    const auto key = [&](const char* name, const char* other) {
+      return scaling + (meta.has(scaling + name) ? name : other);
+    };
+    rope.extrapolation = meta.real_or(key("yarn_ext_factor", "extrapolation_factor"), 1.0);
     rope.attention_factor *= meta.positive_or(scaling + "yarn_attn_factor", 1.0);
-    rope.yarn_log_multiplier = meta.real_or(scaling + "yarn_log_multiplier", 0.0);
-    rope.beta_fast = meta.positive_or(scaling + "yarn_beta_fast", 32.0);
-    rope.beta_slow = meta.positive_or(scaling + "yarn_beta_slow", 1.0);
+    rope.yarn_log_multiplier = meta.real_or(key("yarn_log_multiplier", "mscale_all_dim"), 0.0);
+    rope.beta_fast = meta.positive_or(key("yarn_beta_fast", "beta_fast"), 32.0);
+    rope.beta_slow = meta.positive_or(key("yarn_beta_slow", "beta_slow"), 1.0);
   } else {
     meta.refuse(scaling + "type",
                 "is '" + std::string(type) + "'; known are none, linear, yarn and longrope");
@@ -93,13 +100,20 @@ nn::RopeParams read_rope(const Metadata& meta, kernels::RopeKind kind, size_t he
 
 void read_axes(const Metadata& meta, bool interleaved, nn::RopeParams& rope) {
   constexpr size_t kAxes = 3;
-  constexpr std::string_view kKey = "rope.dimension_sections";
-  if (!meta.has(kKey)) return;
-  // Files have a fourth section, which is 0.
-  const std::vector<size_t> sections = meta.per_layer(kKey, kAxes, kMaxWidth);
+  // The second and third names are those of Ollama's files.
+  constexpr std::array kKeys = {"rope.dimension_sections", "rope.mrope_section", "mrope_sections"};
+  const auto key = std::ranges::find_if(kKeys, [&](const char* name) { return meta.has(name); });
+  // Ollama's older files of Qwen3-VL have pictures, but no sections.
+  const bool is_old = meta.architecture().starts_with("qwen3vl") && meta.has("vision.block_count");
+  std::vector<size_t> sections = {24, 20, 20};
+  if (key != kKeys.end())
+    sections = meta.per_layer(*key, kAxes, kMaxWidth);  // files have a fourth section, which is 0
+  else if (!is_old)
+    return;
   const size_t n_pairs = rope.n_rot / 2;
   if (sections[0] + sections[1] + sections[2] != n_pairs)
-    meta.refuse(kKey, "does not add up to the " + std::to_string(n_pairs) + " pairs of a head");
+    meta.refuse(key != kKeys.end() ? *key : kKeys.front(),
+                "does not add up to the " + std::to_string(n_pairs) + " pairs of a head");
   for (size_t pair = 0; pair < n_pairs; ++pair) {
     size_t axis = pair % kAxes;
     if (interleaved)

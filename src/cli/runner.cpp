@@ -112,9 +112,21 @@ llama::FactsOptions llama_facts(const RunnerOptions& options) {
           .kv_type = kv_type_of(options.model.kv_type)};
 }
 
+// Whether the projector is a part of the model's file. Only Billow's own engine reads such a one.
+bool has_embedded_projector(const RunnerOptions& options) {
+  const std::string& model = options.described.empty() ? options.model.model : options.described;
+  return !options.projector.empty() && options.projector == model;
+}
+
+// Returns the path of the projector for llama-server; empty: none.
+std::string llama_projector_path(const RunnerOptions& options) {
+  return has_embedded_projector(options) ? std::string() : options.projector;
+}
+
 std::optional<llama::Projector> llama_projector(const RunnerOptions& options) {
-  if (options.projector.empty()) return std::nullopt;
-  return llama::projector_of(gguf::File::open(options.projector, gguf::StringArrays::kSkipped));
+  const std::string path = llama_projector_path(options);
+  if (path.empty()) return std::nullopt;
+  return llama::projector_of(gguf::File::open(path, gguf::StringArrays::kSkipped));
 }
 
 Json pictures_json(const context::PictureRule& rule) {
@@ -183,8 +195,12 @@ Json description_of(const RunnerOptions& options) {
     try {
       return own_description(options, options.projector);
     } catch (const Error& error) {
-      if (error.code() != ErrorCode::kUnsupported) throw;
-      if (options.engine == "auto" && has_server) return llama_description(options);
+      // A model runs without the projector in its file, whatever the projector lacks.
+      const bool is_embedded = has_embedded_projector(options);
+      const bool needs_it = !is_embedded && error.code() != ErrorCode::kUnsupported;
+      if (needs_it || error.code() == ErrorCode::kOutOfMemory) throw;
+      if (options.engine == "auto" && has_server && !is_embedded) return llama_description(options);
+      log::warn("the model sees no pictures: " + std::string(error.what()));
     }
   }
   try {
@@ -247,7 +263,7 @@ runner::LoadModel llama_model(const RunnerOptions& options, uint64_t budget_byte
     served.host = {.launcher = std::move(launcher),
                    .command = {.program = *program,
                                .model = options.model.model,
-                               .projector = options.projector,
+                               .projector = llama_projector_path(options),
                                .adapters = adapter_paths(options),
                                .socket = options.socket + ".llama.sock",
                                .n_threads = options.model.n_threads,
@@ -363,8 +379,10 @@ void add_runner(CLI::App& app) {
                    "Timeout in seconds: a llama-server that does not answer for this long is ended")
       ->check(CLI::Range(1, 3600))
       ->capture_default_str();
-  command->add_option("--projector", options->projector,
-                      "GGUF file of the projector with which the model sees pictures");
+  command->add_option(
+      "--projector", options->projector,
+      "GGUF file of the projector with which the model sees pictures; the model's own "
+      "file if the projector is in it");
   command->add_option("--gpu-layers", options->n_gpu_layers,
                       "Layers that llama-server puts on a GPU; -1: all that fit");
   command->callback([options, model, socket] {

@@ -224,7 +224,7 @@ MemoryUse Engine::memory() const {
   };
   add(kv_.cache());
   if (picture_reader_) {
-    use.file += picture_reader_->file().n_bytes();
+    use.file += picture_reader_->file_bytes();
     use.packed += picture_reader_->packed_bytes();
   }
   if (draft_model_) {

@@ -6,7 +6,6 @@
 
 #include "base/check.h"
 #include "base/error.h"
-#include "engine/memory_need.h"
 #include "engine/weights.h"
 
 namespace billow::engine {
@@ -66,23 +65,28 @@ struct PassMemory {
 PictureReader::PictureReader(const std::string& path, const arch::ModelInfo& text_model,
                              const kernels::KernelTable& kernels,
                              const PictureReaderOptions& options)
-    : file_(gguf::File::open(path)),
+    : file_(vision::ProjectorFile::open(path)),
       kernels_(kernels),
       give_back_(std::make_shared<const GiveBack>(options.give_back)),
-      packed_(kernels, options.pack_weights ? arch::max_packed_bytes(file_) : 0,
+      packed_(kernels, options.pack_weights ? arch::max_packed_bytes(file()) : 0,
               [this](std::span<const std::byte> bytes) { file_.release(bytes); }),
       packed_cache_(options.packed_cache),
-      encoder_(arch::load_picture_encoder(file_,
+      encoder_(arch::load_picture_encoder(file(),
                                           {.packed = options.pack_weights ? &packed_ : nullptr})) {
-  check_width(file_, encoder_->info(), text_model);
+  check_width(file(), encoder_->info(), text_model);
 }
 
 uint64_t PictureReader::weight_bytes() const {
-  return engine::weight_bytes(file_, packed_) + encoder_->info().n_own_bytes;
+  // The weights of an embedded projector are counted with the model's file, so packing them frees
+  // some of the model's bytes.
+  const uint64_t n_bytes = file_bytes() + packed_.n_bytes() + encoder_->info().n_own_bytes;
+  return n_bytes - std::min<uint64_t>(n_bytes, packed_.n_source_bytes());
 }
 
 void PictureReader::load_weights(cpu::ThreadTeam& team) {
-  pack_weights(team, packed_, packed_cache_, file_, kernels_.name);
+  // The packed text model of the same file has another name in the cache.
+  const std::string part = file_.is_embedded() ? " projector" : "";
+  pack_weights(team, packed_, packed_cache_, file_.origin(), std::string(kernels_.name) + part);
 }
 
 bool PictureReader::find(Picture& picture) {

@@ -22,6 +22,7 @@
 #include "nn/packed_weights.h"
 #include "tensor/arena.h"
 #include "vision/plan.h"
+#include "vision/projector_file.h"
 
 namespace billow::engine {
 
@@ -38,14 +39,17 @@ class PictureReader {
   // Max bytes of the embeddings of recent pictures.
   static constexpr uint64_t kMaxRecentBytes = uint64_t{64} << 20;
 
-  // Loads the encoder of the GGUF file at `path` ("mmproj") for a text model. Throws Error that
-  // names the file and the problem, also if the encoder is not for this text model.
+  // Loads the encoder of the GGUF file at `path` for a text model: a projector ("mmproj"), or a
+  // model with a projector in its file. Throws Error that names the file and the problem, also if
+  // the encoder is not for this text model.
   PictureReader(const std::string& path, const arch::ModelInfo& text_model,
                 const kernels::KernelTable& kernels, const PictureReaderOptions& options);
 
-  const gguf::File& file() const noexcept { return file_; }
+  const gguf::File& file() const noexcept { return file_.file(); }
+  // Returns the mapped bytes, without those of the text model's file.
+  uint64_t file_bytes() const noexcept { return file_.n_own_bytes(); }
   const arch::PictureEncoder& encoder() const noexcept { return *encoder_; }
-  // Returns the bytes that the encoder always needs.
+  // Returns the bytes that the encoder always needs, without the file of the text model.
   uint64_t weight_bytes() const;
   size_t packed_bytes() const noexcept { return packed_.n_bytes(); }
   // Packs the weights, or maps them from the cache.
@@ -81,7 +85,7 @@ class PictureReader {
   void free_pass();
   void keep(const Picture& picture);
 
-  gguf::File file_;
+  vision::ProjectorFile file_;
   const kernels::KernelTable& kernels_;
   using GiveBack = std::function<void(uint64_t)>;
   std::shared_ptr<const GiveBack> give_back_;  // embeddings may outlive this object

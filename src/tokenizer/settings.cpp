@@ -92,8 +92,11 @@ const KindDefaults& kind_of(const gguf::File& file) {
   const auto name = file.get_string("tokenizer.ggml.model");
   if (!name)
     throw vocabulary_error(file, "tokenizer.ggml.model is missing; the file has no vocabulary");
+  // Ollama's files of Gemma 4 name another kind.
+  const bool is_gemma4 = name == "llama" && file.get_string("tokenizer.ggml.pre") == "gemma4";
+  const std::string_view wanted = is_gemma4 ? "gemma4" : *name;
   for (const KindDefaults& kind : kKinds) {
-    if (kind.name == *name) return kind;
+    if (kind.name == wanted) return kind;
   }
   throw vocabulary_error(file,
                          "tokenizer.ggml.model '" + std::string(*name) +
@@ -101,10 +104,22 @@ const KindDefaults& kind_of(const gguf::File& file) {
                          ErrorCode::kUnsupported);
 }
 
+// Returns the pre-tokeniser of Ollama's files that name none or "default", although the model has
+// another one. Returns an empty text for all other files.
+std::string_view unnamed_pre(const gguf::File& file) {
+  const auto architecture = file.get_string("general.architecture");
+  if (architecture == "mistral3" && file.find("mistral3.vision.block_count") != nullptr)
+    return "tekken";
+  if (architecture == "lfm2" && file.find_tensor("output_norm.weight") != nullptr) return "lfm2";
+  return "";
+}
+
 // The name of the pre-tokeniser of a BPE vocabulary.
 std::string pre_name(const gguf::File& file, const KindDefaults& kind) {
   if (kind.name == "gemma4") return "gemma4";
   const auto name = file.get_string("tokenizer.ggml.pre");
+  const std::string_view unnamed = unnamed_pre(file);
+  if (!unnamed.empty() && name.value_or("default") == "default") return std::string(unnamed);
   if (name && !name->empty()) return std::string(*name);
   log::warn("vocabulary of '" + file.path() +
             "': tokenizer.ggml.pre is missing; words are split by the rules of 'default', which is "

@@ -35,6 +35,15 @@ const gguf::Array* per_token_numbers(const gguf::File& file, std::string_view ke
   return array;
 }
 
+// Returns how many tokens have an embedding. Ollama's files of Gemma 3 name more tokens, for
+// pictures, which no text has.
+size_t n_embeddings(const gguf::File& file) {
+  const auto architecture = file.get_string("general.architecture");
+  const gguf::TensorInfo* table = file.find_tensor("token_embd.weight");
+  if (architecture != "gemma3" || table == nullptr) return kMaxTokens;
+  return table->shape[1];
+}
+
 }  // namespace
 
 Error vocabulary_error(const gguf::File& file, const std::string& what, ErrorCode code) {
@@ -55,7 +64,7 @@ void Vocabulary::read_texts(const gguf::File& file) {
                            std::string(kKey) + " is missing or empty; the file has no vocabulary");
   }
   if (tokens->n > kMaxTokens) throw vocabulary_error(file, "more tokens than 2^30");
-  const size_t n = tokens->strings.size();
+  const size_t n = std::min(tokens->strings.size(), n_embeddings(file));
   begins_.reserve(n + 1);
   begins_.push_back(0);
   for (size_t i = 0; i < n; ++i) {

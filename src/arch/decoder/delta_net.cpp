@@ -21,7 +21,9 @@ DeltaNet::DeltaNet(const DeltaNetStyle& style, const WeightLoader& load, const s
   }
   conv_ = {.taps = style.taps, .silu = true};
   load.vector(prefix + "ssm_conv1d.weight", conv_.weights, style.taps * n_convolved());
-  load.vector(prefix + "ssm_dt.bias", step_bias_, style.n_heads);
+  // Ollama's files name the bias ssm_dt.
+  load.vector(prefix + (load.has(prefix + "ssm_dt") ? "ssm_dt" : "ssm_dt.bias"), step_bias_,
+              style.n_heads);
   load.vector(prefix + "ssm_a", rates_, style.n_heads);
   norm_ = norms.load(load, prefix + "ssm_norm", style.value_len);
   load.matrix(prefix + "ssm_out.weight", out_, n_values(), n_embd);

@@ -77,7 +77,11 @@ DecoderStyle read_decoder(const Metadata& meta, const DecoderBasics& basics) {
   const char* const epsilon = basics.epsilon != nullptr       ? basics.epsilon
                               : basics.norm == NormKind::kRms ? "attention.layer_norm_rms_epsilon"
                                                               : "attention.layer_norm_epsilon";
-  style.norm_epsilon = as_float(meta.positive(epsilon));
+  // Ollama's files of Gemma 3 have no epsilon.
+  constexpr double kEpsilonOfGemma3 = 1e-6;
+  style.norm_epsilon =
+      as_float(style.architecture == "gemma3" ? meta.positive_or(epsilon, kEpsilonOfGemma3)
+                                              : meta.positive(epsilon));
   const size_t n_blocks = meta.size("block_count", kMaxLayers);
   const size_t n_predicting = meta.count("nextn_predict_layers", kMaxLayers);
   if (n_predicting >= n_blocks)
@@ -244,6 +248,12 @@ void set_scales(DecoderStyle& style, const Metadata& meta) {
 void read_pictures(const Metadata& meta, DecoderStyle& style) {
   read_axes(meta, true, style.ropes[0]);
   style.n_deep = meta.count("n_deepstack_layers", style.layers.size());
+  // Ollama's older files have the layers of the picture encoder instead.
+  const gguf::Array* layers = meta.file().get_array(meta.key("vision.deepstack_visual_indexes"));
+  if (layers == nullptr || meta.has("n_deepstack_layers")) return;
+  if (layers->n > style.layers.size())
+    meta.refuse("vision.deepstack_visual_indexes", "has more elements than the model has layers");
+  style.n_deep = layers->n;
 }
 
 }  // namespace billow::arch

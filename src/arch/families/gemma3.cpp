@@ -13,16 +13,32 @@
 namespace billow::arch {
 namespace {
 
+// All models with pictures stretch the positions of the layers that see everything. Ollama's files
+// do not say so.
+void scale_long_rope(const Metadata& meta, DecoderStyle& style) {
+  constexpr size_t kLongContext = 131072;
+  if (style.max_context < kLongContext || !meta.has("vision.block_count") ||
+      meta.has("rope.scaling.type") || meta.has("rope.scaling.factor"))
+    return;
+  style.ropes[0].scaling = nn::RopeScaling::kLinear;
+  style.ropes[0].factor = 8.0;
+}
+
 DecoderStyle style(const Metadata& meta) {
   DecoderStyle out = read_decoder(
       meta, {.rope = kernels::RopeKind::kHalves, .activation = nn::Activation::kGeluTanh});
   out.embedding_scale = std::sqrt(static_cast<float>(out.n_embd));
   out.final_softcap = static_cast<float>(meta.real_or("final_logit_softcapping", 0.0));
   constexpr double kGlobalBase = 1e6;
-  if (!meta.has("rope.freq_base")) out.ropes[0].base = kGlobalBase;
-  out.ropes.push_back({.kind = out.ropes[0].kind,
-                       .n_rot = out.ropes[0].n_rot,
-                       .base = meta.positive_or("rope.freq_base_swa", kRopeBase)});
+  // The keys "global" and "local" are those of Ollama's files.
+  if (!meta.has("rope.freq_base"))
+    out.ropes[0].base = meta.positive_or("rope.global.freq_base", kGlobalBase);
+  scale_long_rope(meta, out);
+  out.ropes.push_back(
+      {.kind = out.ropes[0].kind,
+       .n_rot = out.ropes[0].n_rot,
+       .base = meta.positive_or("rope.freq_base_swa",
+                                meta.positive_or("rope.local.freq_base", kRopeBase))});
   for (LayerStyle& layer : out.layers) {
     layer.norms.post_attn = "post_attention_norm";
     layer.norms.post_ffn = "post_ffw_norm";

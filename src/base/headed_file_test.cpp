@@ -1,0 +1,67 @@
+#include "base/headed_file.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <utility>
+
+#include "base/error.h"
+
+namespace billow {
+namespace {
+
+std::string temporary(const std::string& name, const std::string& content) {
+  const std::string path = (std::filesystem::path(testing::TempDir()) / name).string();
+  std::ofstream(path) << content;
+  return path;
+}
+
+std::string text_of(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+TEST(HeadedFile, PutsAHeadBeforeTheFile) {
+  const std::string content = std::string(100000, 'x') + "end";
+  const std::string path = temporary("headed_file", content);
+  HeadedFile first(5, path);
+  const size_t begin = HeadedFile::file_offset(5);
+  ASSERT_EQ(first.head().size(), begin);
+  ASSERT_EQ(first.bytes().size(), begin + content.size());
+  const std::string head = "billow";
+  std::ranges::copy(std::as_bytes(std::span(head)), first.head().begin());
+  const HeadedFile second(std::move(first));
+  EXPECT_EQ(text_of(second.bytes().first(head.size())), head);
+  EXPECT_EQ(text_of(second.bytes().subspan(begin)), content);
+  second.release(second.bytes());  // begins in the head: no effect
+  second.release(second.bytes().subspan(begin, 50000));
+  EXPECT_EQ(text_of(second.bytes().first(head.size())), head);
+  EXPECT_EQ(text_of(second.bytes().subspan(begin)), content);
+  std::filesystem::remove(path);
+}
+
+TEST(HeadedFile, NeedsNoHead) {
+  const std::string path = temporary("headless_file", "billow");
+  EXPECT_EQ(HeadedFile::file_offset(0), 0u);
+  const HeadedFile file(0, path);
+  EXPECT_EQ(text_of(file.bytes()), "billow");
+  std::filesystem::remove(path);
+}
+
+TEST(HeadedFile, NamesFilesThatCannotBeMapped) {
+  const std::string empty = temporary("headed_empty", "");
+  for (const std::string& path : {empty, std::string("/no/such/file")}) {
+    try {
+      const HeadedFile file(10, path);
+      ADD_FAILURE() << path << " was mapped";
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find(path), std::string::npos) << error.what();
+    }
+  }
+  std::filesystem::remove(empty);
+}
+
+}  // namespace
+}  // namespace billow
