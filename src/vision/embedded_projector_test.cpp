@@ -133,7 +133,7 @@ TEST(EmbeddedProjector, SplitsTheFramesOfAPatchEmbedding) {
   model.add("v.patch_embed.weight", kF16, {2, 2, 2, 24});
   const Opened opened(model);
   const gguf::File& file = opened.file->file();
-  for (size_t frame : {0, 1}) {
+  for (size_t frame : {0u, 1u}) {
     const gguf::TensorInfo* tensor =
         file.find_tensor(frame == 0 ? "v.patch_embd.weight" : "v.patch_embd.weight.1");
     ASSERT_NE(tensor, nullptr);
