@@ -61,12 +61,15 @@ std::string fault_of_host(std::string_view entry) {
   return "";
 }
 
+[[noreturn]] void refuse_host(const std::string& host, const std::string& fault) {
+  throw Error(ErrorCode::kInvalidInput, "--picture-hosts " + host + ": " + fault);
+}
+
 PictureAddressOptions checked(PictureAddressOptions options) {
   for (std::string& host : options.hosts) {
     host = lower_case(host);
     const std::string fault = fault_of_host(host);
-    if (!fault.empty())
-      throw Error(ErrorCode::kInvalidInput, "--picture-hosts " + host + ": " + fault);
+    if (!fault.empty()) refuse_host(host, fault);
   }
   return options;
 }
