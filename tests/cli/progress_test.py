@@ -12,7 +12,8 @@ from terminal import Job
 SHOWN = {"details": {}, "model_info": {}, "capabilities": ["completion"], "template": "{{ .Messages }}"}
 LAST = {"response": "", "done": True, "done_reason": "stop"}
 BYTES = 3_000_000
-REAL_MODEL = pathlib.Path(os.environ.get("BILLOW_TEST_MODELS", pathlib.Path.home() / ".cache/billow/models")) / "smollm2-135m-q4_1.gguf"
+# Its load takes long enough to be seen.
+REAL_MODEL = pathlib.Path(os.environ.get("BILLOW_TEST_MODELS", pathlib.Path.home() / ".cache/billow/models")) / "qwen2.5-coder-0.5b-q4_k_m.gguf"
 
 
 def loading(n_loaded, **more):
@@ -169,7 +170,7 @@ class Engines(ClientCase):
         job = Job(environment, "generate", "--chat", "--model", str(REAL_MODEL), "--threads", "1", columns=70)
         self.addCleanup(job.close)
         shown = Shown(job, 70)
-        shown.until_row(r"\Aloading smollm2-135m-q4_1\.gguf +\d+% ▕.*▏")
+        shown.until_row(r"\Aloading qwen2\.5-coder-0\.5b-q4_k_m\.gguf +\d+% ▕.*▏")
         shown.resize(44)
         shown.until_row(r"\A>>> Send a message")
         self.assertEqual(shown.screen.rows()[:1], ["Write a message and press Enter. /clear star"], shown.screen.rows())
