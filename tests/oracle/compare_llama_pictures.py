@@ -16,18 +16,17 @@ import math
 import pathlib
 import random
 import socket
-import struct
 import subprocess
 import sys
 import tempfile
 import time
 import urllib.error
 import urllib.request
-import zlib
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "server"))
 
+from pictures import png_of_rows  # noqa: E402
 from server import Server  # noqa: E402
 
 # Width and height of a picture that neither program resizes.
@@ -40,13 +39,10 @@ N_PROBS = 20
 
 
 def picture(width, height, seed):
-    def chunk(kind, data):
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
     pixels = random.Random(seed)
     rows = b"".join(b"\0" + bytes(min(255, max(0, int(pixels.gauss(128 + 100 * math.sin(x / 17 + y / 23 + seed), 20))))
                                   for x in range(3 * width)) for y in range(height))
-    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)) +
-            chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
+    return png_of_rows(width, height, rows)
 
 
 def post(url, body):

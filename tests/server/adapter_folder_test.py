@@ -7,12 +7,12 @@ import argparse
 import json
 import pathlib
 import random
-import struct
 import subprocess
 import sys
 import tempfile
 import unittest
 
+from safetensors_file import write_safetensors
 from server import Server
 
 parser = argparse.ArgumentParser()
@@ -23,17 +23,6 @@ options, rest = parser.parse_known_args()
 MODULES = {"attn_q": "self_attn.q_proj", "attn_k": "self_attn.k_proj", "attn_v": "self_attn.v_proj", "attn_output": "self_attn.o_proj",
            "ffn_gate": "mlp.gate_proj", "ffn_up": "mlp.up_proj", "ffn_down": "mlp.down_proj"}
 RANK = 4
-
-
-def write_safetensors(path, tensors):
-    """Writes a safetensors file. tensors: name -> (shape, list of floats)."""
-    header, data = {}, bytearray()
-    for name, (shape, values) in tensors.items():
-        begin = len(data)
-        data += struct.pack(f"<{len(values)}f", *values)
-        header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [begin, len(data)]}
-    text = json.dumps(header).encode()
-    path.write_bytes(struct.pack("<Q", len(text)) + text + data)
 
 
 class AdapterFolders(unittest.TestCase):

@@ -22,12 +22,16 @@ def projector(path):
     return path
 
 
-def png(width, height, shade=0):
+def png_of_rows(width, height, rows):
+    """Returns a PNG file. rows: for each row a 0 and 3 bytes for each pixel."""
     def chunk(kind, data):
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
     head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    rows = zlib.compress((b"\0" + bytes([shade]) * (3 * width)) * height)
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", rows) + chunk(b"IEND", b"")
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+
+
+def png(width, height, shade=0):
+    return png_of_rows(width, height, (b"\0" + bytes([shade]) * (3 * width)) * height)
 
 
 def size_of(data):

@@ -17,7 +17,7 @@ import unittest
 
 from pictures import text64
 from server import Server
-from vision_folders import FAMILIES, MODELS, GgufFile, write_folder
+from vision_folders import FAMILIES, MODELS, FloatFile, write_folder
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--billow", required=True)
@@ -28,7 +28,7 @@ NOT_COMPARED = ("general.name", "general.size_label", "general.basename")
 
 def facts_of(path):
     """Returns the keys and tensors that both converters must write."""
-    file = GgufFile(path)
+    file = FloatFile(path)
     keys = {key: value for key, value in file.metadata.items() if key not in NOT_COMPARED and not key.startswith("tokenizer.")}
     return keys, file.tensors
 

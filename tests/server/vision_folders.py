@@ -7,43 +7,21 @@ import pathlib
 import re
 import struct
 
+from gguf_file import GgufFile
+from safetensors_file import write_safetensors
 from vocabulary import Metadata
 
 MODELS = pathlib.Path(__file__).resolve().parents[3] / "shared/data/vision"
 FORMATS = {0: "f", 1: "e"}  # F32, F16
 
 
-class GgufFile:
-    """metadata, and tensors: name -> (shape in the order of safetensors, list of floats)."""
+class FloatFile:
+    """A GGUF file: metadata, and tensors: name -> (shape in the order of safetensors, list of floats)."""
 
     def __init__(self, path):
         self.metadata = Metadata(path)
-        data = pathlib.Path(path).read_bytes()
-        n_tensors, = struct.unpack_from("<Q", data, 8)
-        at = self.metadata.at
-        places = {}
-        for _ in range(n_tensors):
-            length, = struct.unpack_from("<Q", data, at)
-            name = data[at + 8:at + 8 + length].decode()
-            n_dims, = struct.unpack_from("<I", data, at + 8 + length)
-            at += 12 + length
-            shape = struct.unpack_from(f"<{n_dims}Q", data, at)
-            kind, offset = struct.unpack_from("<IQ", data, at + 8 * n_dims)
-            at += 8 * n_dims + 12
-            places[name] = (list(reversed(shape)), kind, offset)
-        begin = -(-at // 32) * 32
-        self.tensors = {name: (shape, list(struct.unpack_from(f"<{math.prod(shape)}{FORMATS[kind]}", data, begin + offset)))
-                        for name, (shape, kind, offset) in places.items()}
-
-
-def write_safetensors(path, tensors):
-    header, data = {}, bytearray()
-    for name, (shape, values) in tensors.items():
-        begin = len(data)
-        data += struct.pack(f"<{len(values)}f", *values)
-        header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [begin, len(data)]}
-    text = json.dumps(header).encode()
-    path.write_bytes(struct.pack("<Q", len(text)) + text + data)
+        self.tensors = {name: (tensor.shape[::-1], list(struct.unpack(f"<{math.prod(tensor.shape)}{FORMATS[tensor.type]}", tensor.data)))
+                        for name, tensor in GgufFile(path).tensors.items()}
 
 
 # --- the changes of tensors, backwards ---
@@ -287,7 +265,7 @@ def tokenizer(file):
 def write_folder(name, folder):
     """Writes the folder of a family. Returns whether it has the tensors of the text part."""
     folder.mkdir(parents=True)
-    text, eyes = GgufFile(MODELS / f"{name}.gguf"), GgufFile(MODELS / f"{name}.mmproj.gguf")
+    text, eyes = FloatFile(MODELS / f"{name}.gguf"), FloatFile(MODELS / f"{name}.mmproj.gguf")
     family = base(name)
     kind, model_type, fields, vision, text_type, text_fields = CONFIGS[family]
     heads = vision.get("num_attention_heads", 1)

@@ -46,10 +46,10 @@ class Planner {
     return memory - std::min(memory, used_[host]);
   }
   uint64_t tail_bytes() const {
-    uint64_t most = 0;
+    uint64_t largest = 0;
     for (size_t i = 0; i < placed_.size(); ++i)
-      if (fleet_.models[i].is_tail) most = std::max(most, need(i));
-    return most;
+      if (fleet_.models[i].is_tail) largest = std::max(largest, need(i));
+    return largest;
   }
   void add(size_t model, size_t host) {
     placed_[model].push_back(host);
@@ -113,13 +113,13 @@ class Planner {
   void add_replica(size_t model) {
     if (const std::optional<size_t> host = best_host(model)) return add(model, *host);
     if (placed_[model].empty()) refuse_model(model);
-    is_full_[model] = true;  // for good, because room only becomes less
+    is_full_[model] = true;  // room only shrinks, so this never changes again
   }
 
-  uint64_t most_room() const {
-    uint64_t most = 0;
-    for (size_t host = 0; host < used_.size(); ++host) most = std::max(most, room(host));
-    return most;
+  uint64_t max_room() const {
+    uint64_t largest = 0;
+    for (size_t host = 0; host < used_.size(); ++host) largest = std::max(largest, room(host));
+    return largest;
   }
 
   [[noreturn]] void refuse_model(size_t model) const {
@@ -127,7 +127,7 @@ class Planner {
     refuse(fmt::format(
         "{}: model '{}' needs {}, and no host has more than {} left; add memory, or "
         "write tail = true for a model that may be unloaded",
-        wish.where, wish.name, format_byte_size(need(model)), format_byte_size(most_room())));
+        wish.where, wish.name, format_byte_size(need(model)), format_byte_size(max_room())));
   }
 
   void check_replicas() const {
@@ -149,7 +149,7 @@ class Planner {
             fmt::format("{}: model '{}' needs {}, and no host has more than {} left next to its "
                         "models",
                         fleet_.models[i].where, fleet_.models[i].name, format_byte_size(need(i)),
-                        format_byte_size(most_room())));
+                        format_byte_size(max_room())));
     }
   }
 

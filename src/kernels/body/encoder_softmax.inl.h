@@ -33,7 +33,7 @@ inline float text_softmax(const float* scores, size_t n_tokens, float factor,
   return 1.0f / Isa::sum(sum);
 }
 
-// Calls rows<n>(query) for the queries in groups of at most R. Groups have nearly equal sizes,
+// Calls rows.run<n>(query) for the queries in groups of at most R. Groups have nearly equal sizes,
 // because a last group of few rows would use the processor badly.
 template <size_t R, class Rows>
 inline void text_rows_of(size_t query, size_t n, Rows rows) noexcept {
