@@ -82,6 +82,16 @@ def own_header_not_first(where, text):
         yield 1, f'include "{own}" first, which shows that it compiles alone'
 
 
+def fixed_test_folder(where, text):
+    """Tests run in parallel. A folder with a fixed name belongs to several of them."""
+    is_test = where.stem.endswith("_test") or where.parts[0] == "tests" or is_header(where)
+    if where.suffix not in {".h", ".cpp"} or not is_test or where.name == "test_folder.h":
+        return
+    for number, line in enumerate(text.splitlines(), 1):
+        if re.search(r"\b(TempDir|temp_directory_path|mkdtemp|tmpnam)\(", line):
+            yield number, "use TestFolder (base/test_folder.h): each test needs a folder of its own"
+
+
 RULES = [
     too_long,
     bad_file_name,
@@ -91,6 +101,7 @@ RULES = [
     library_in_header,
     using_namespace,
     own_header_not_first,
+    fixed_test_folder,
 ]
 
 
@@ -122,6 +133,7 @@ def self_test():
         (library_in_header, "src/kv/pool.h", "// A pool.\n#pragma once\n#include <fmt/core.h>\n"),
         (using_namespace, "src/kv/pool.h", "// A pool.\n#pragma once\nusing namespace std;\n"),
         (own_header_not_first, "src/kv/pool.cpp", '#include <map>\n#include "kv/pool.h"\n'),
+        (fixed_test_folder, "src/kv/pool_test.cpp", "auto path = testing::TempDir() + \"pool\";\n"),
     ]
     if {rule for rule, _, _ in cases} != set(RULES):
         sys.exit("self-test: a rule has no case")

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "store/test_folder.h"
+#include "base/test_folder.h"
 
 namespace billow::api {
 namespace {
@@ -40,7 +40,7 @@ class Quantizer {
   }
 
  private:
-  store::TestFolder folder_;
+  TestFolder folder_;
   std::string path_;
 };
 

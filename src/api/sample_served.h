@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "api/catalog.h"
+#include "base/test_folder.h"
 #include "gguf/writer.h"
 #include "store/create.h"
 #include "store/digest.h"
 #include "store/store.h"
-#include "store/test_folder.h"
 #include "tokenizer/sample_vocabularies.h"
 
 namespace billow::api {
@@ -85,7 +85,7 @@ class SampleStore {
     ++n_described;
     return facts;
   }
-  store::TestFolder folder_;
+  TestFolder folder_;
 
  public:
   scheduler::ModelFacts facts{

@@ -7,8 +7,8 @@
 #include <fstream>
 #include <random>
 
+#include "base/test_folder.h"
 #include "http/status.h"
-#include "store/test_folder.h"
 
 namespace billow::api {
 namespace {
@@ -31,7 +31,7 @@ class SlotFilesTest : public testing::Test {
   }
 
   const std::vector<int32_t> tokens_ = {1, 2, 300, 70000, 5};
-  store::TestFolder root_;
+  TestFolder root_;
   const std::string folder_ = root_.path() + "/sessions/slots";
   SlotFiles files_{{.folder = folder_, .max_bytes = 1000}};
 };

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/test_folder.h"
 
 namespace billow {
 namespace {
@@ -61,7 +62,8 @@ TEST(AddressSpace, ReportsRefusedReservationsAndHolds) {
 }
 
 TEST(AddressSpace, MapsFileOverItsRange) {
-  const std::string path = testing::TempDir() + "/shown" + std::to_string(::getpid());
+  const TestFolder folder;
+  const std::string path = folder.file("shown");
   std::ofstream(path) << std::string(5000, 'x');
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   ASSERT_GE(fd, 0);
@@ -74,7 +76,6 @@ TEST(AddressSpace, MapsFileOverItsRange) {
   ASSERT_TRUE(space.hold(0, kPage));
   EXPECT_EQ(space.data()[4999], std::byte{0});
   space.data()[4999] = std::byte{7};
-  ::unlink(path.c_str());
 }
 
 }  // namespace

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/test_folder.h"
 
 namespace billow {
 namespace {
@@ -26,9 +27,6 @@ namespace fs = std::filesystem;
 
 class CacheFolderTest : public testing::Test {
  protected:
-  CacheFolderTest() { fs::remove_all(path_); }
-  ~CacheFolderTest() override { fs::remove_all(path_); }
-
   static std::span<const std::byte> bytes(const std::string& text) {
     return std::as_bytes(std::span(text));
   }
@@ -57,8 +55,8 @@ class CacheFolderTest : public testing::Test {
     return static_cast<size_t>(std::distance(fs::directory_iterator(path_), {}));
   }
 
-  const std::string path_ =
-      (fs::path(testing::TempDir()) / ("cache_folder" + std::to_string(::getpid()))).string();
+  TestFolder temporary_;
+  const std::string path_ = temporary_.file("cache");
 };
 
 TEST_F(CacheFolderTest, StoresAndReplacesFile) {

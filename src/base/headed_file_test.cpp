@@ -3,21 +3,23 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <fstream>
 #include <string>
 #include <utility>
 
 #include "base/error.h"
+#include "base/test_folder.h"
 
 namespace billow {
 namespace {
 
-std::string temporary(const std::string& name, const std::string& content) {
-  const std::string path = (std::filesystem::path(testing::TempDir()) / name).string();
-  std::ofstream(path) << content;
-  return path;
-}
+// A file in a folder of its own.
+struct Written {
+  explicit Written(const std::string& content) { std::ofstream(path) << content; }
+
+  TestFolder folder;
+  const std::string path = folder.file("file");
+};
 
 std::string text_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
@@ -25,8 +27,8 @@ std::string text_of(std::span<const std::byte> bytes) {
 
 TEST(HeadedFile, PutsAHeadBeforeTheFile) {
   const std::string content = std::string(100000, 'x') + "end";
-  const std::string path = temporary("headed_file", content);
-  HeadedFile first(5, path);
+  const Written written(content);
+  HeadedFile first(5, written.path);
   const size_t begin = HeadedFile::file_offset(5);
   ASSERT_EQ(first.head().size(), begin);
   ASSERT_EQ(first.bytes().size(), begin + content.size());
@@ -39,20 +41,18 @@ TEST(HeadedFile, PutsAHeadBeforeTheFile) {
   second.release(second.bytes().subspan(begin, 50000));
   EXPECT_EQ(text_of(second.bytes().first(head.size())), head);
   EXPECT_EQ(text_of(second.bytes().subspan(begin)), content);
-  std::filesystem::remove(path);
 }
 
 TEST(HeadedFile, NeedsNoHead) {
-  const std::string path = temporary("headless_file", "billow");
+  const Written written("billow");
   EXPECT_EQ(HeadedFile::file_offset(0), 0u);
-  const HeadedFile file(0, path);
+  const HeadedFile file(0, written.path);
   EXPECT_EQ(text_of(file.bytes()), "billow");
-  std::filesystem::remove(path);
 }
 
 TEST(HeadedFile, NamesFilesThatCannotBeMapped) {
-  const std::string empty = temporary("headed_empty", "");
-  for (const std::string& path : {empty, std::string("/no/such/file")}) {
+  const Written empty("");
+  for (const std::string& path : {empty.path, std::string("/no/such/file")}) {
     try {
       const HeadedFile file(10, path);
       ADD_FAILURE() << path << " was mapped";
@@ -60,7 +60,6 @@ TEST(HeadedFile, NamesFilesThatCannotBeMapped) {
       EXPECT_NE(std::string(error.what()).find(path), std::string::npos) << error.what();
     }
   }
-  std::filesystem::remove(empty);
 }
 
 }  // namespace

@@ -3,19 +3,15 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
-#include <filesystem>
 #include <fstream>
 #include <span>
 #include <utility>
 
 #include "base/error.h"
+#include "base/test_folder.h"
 
 namespace billow {
 namespace {
-
-std::string temporary(const std::string& name) {
-  return (std::filesystem::path(testing::TempDir()) / name).string();
-}
 
 ErrorCode code_of(const std::string& path) {
   try {
@@ -29,17 +25,18 @@ ErrorCode code_of(const std::string& path) {
 }
 
 TEST(MappedFile, MapsBytesAndSurvivesMoves) {
-  const std::string path = temporary("mapped_file");
+  const TestFolder folder;
+  const std::string path = folder.file("mapped_file");
   std::ofstream(path) << "billow";
   MappedFile first(path);
   MappedFile second(std::move(first));
   ASSERT_EQ(second.bytes().size(), 6u);
   EXPECT_EQ(static_cast<char>(second.bytes()[0]), 'b');
-  std::filesystem::remove(path);
 }
 
 TEST(MappedFile, ReleasedPagesKeepTheirContent) {
-  const std::string path = temporary("released");
+  const TestFolder folder;
+  const std::string path = folder.file("released");
   std::ofstream(path) << std::string(100000, 'x') << "end";
   const MappedFile file(path);
   const std::string other(100, 'y');
@@ -49,17 +46,16 @@ TEST(MappedFile, ReleasedPagesKeepTheirContent) {
   EXPECT_EQ(other, std::string(100, 'y'));
   EXPECT_EQ(static_cast<char>(file.bytes()[50000]), 'x');
   EXPECT_EQ(static_cast<char>(file.bytes()[100000]), 'e');
-  std::filesystem::remove(path);
 }
 
 TEST(MappedFile, RejectsInvalidPaths) {
-  EXPECT_EQ(code_of(temporary("not there")), ErrorCode::kNotFound);
-  EXPECT_EQ(code_of(testing::TempDir()), ErrorCode::kInvalidInput);
+  const TestFolder folder;
+  EXPECT_EQ(code_of(folder.file("not there")), ErrorCode::kNotFound);
+  EXPECT_EQ(code_of(folder.path()), ErrorCode::kInvalidInput);
   EXPECT_EQ(code_of("/dev/null"), ErrorCode::kInvalidInput);
-  const std::string empty = temporary("empty");
+  const std::string empty = folder.file("empty");
   std::ofstream(empty).flush();
   EXPECT_EQ(code_of(empty), ErrorCode::kInvalidInput);
-  std::filesystem::remove(empty);
 }
 
 }  // namespace

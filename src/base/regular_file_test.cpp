@@ -13,16 +13,10 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/test_folder.h"
 
 namespace billow {
 namespace {
-
-std::string temporary(const std::string& name) {
-  std::string path =
-      (std::filesystem::path(testing::TempDir()) / (name + std::to_string(::getpid()))).string();
-  std::filesystem::remove(path);
-  return path;
-}
 
 ErrorCode code_of(const std::string& path) {
   try {
@@ -36,7 +30,8 @@ ErrorCode code_of(const std::string& path) {
 }
 
 TEST(RegularFile, ReadsPartsAndStopsAtTheEnd) {
-  const std::string path = temporary("regular_file");
+  const TestFolder folder;
+  const std::string path = folder.file("file");
   std::ofstream(path) << "0123456789";
   RegularFile first(path);
   const RegularFile file(std::move(first));
@@ -48,21 +43,19 @@ TEST(RegularFile, ReadsPartsAndStopsAtTheEnd) {
   EXPECT_EQ(static_cast<char>(bytes[1]), '9');
   EXPECT_EQ(file.read_at(10, bytes), 0u);
   EXPECT_EQ(file.read_at(1000, bytes), 0u);
-  std::filesystem::remove(path);
 }
 
 // A normal open() or read() would block on each of these, or the path is not a file.
 TEST(RegularFile, RejectsOtherFilesWithoutWaiting) {
-  const std::string pipe = temporary("pipe");
+  const TestFolder folder;
+  const std::string pipe = folder.file("pipe");
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
   EXPECT_EQ(code_of(pipe), ErrorCode::kInvalidInput);
-  const std::string link = temporary("link");
+  const std::string link = folder.file("link");
   std::filesystem::create_symlink(pipe, link);
   EXPECT_EQ(code_of(link), ErrorCode::kInvalidInput);
-  std::filesystem::remove(link);
-  std::filesystem::remove(pipe);
 
-  const std::string name = temporary("socket");
+  const std::string name = folder.file("socket");
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   ASSERT_LT(name.size(), sizeof address.sun_path);
@@ -71,11 +64,10 @@ TEST(RegularFile, RejectsOtherFilesWithoutWaiting) {
   ASSERT_EQ(::bind(listener, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
   EXPECT_EQ(code_of(name), ErrorCode::kInvalidInput);
   ::close(listener);
-  std::filesystem::remove(name);
 
   EXPECT_EQ(code_of("/dev/null"), ErrorCode::kInvalidInput);
-  EXPECT_EQ(code_of(testing::TempDir()), ErrorCode::kInvalidInput);
-  EXPECT_EQ(code_of(temporary("absent")), ErrorCode::kNotFound);
+  EXPECT_EQ(code_of(folder.path()), ErrorCode::kInvalidInput);
+  EXPECT_EQ(code_of(folder.file("absent")), ErrorCode::kNotFound);
 }
 
 }  // namespace

@@ -2,12 +2,9 @@
 // thread-safe.
 #pragma once
 
-#include <unistd.h>
-
 #include <cmath>
 #include <cstdint>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <map>
 #include <string>
@@ -17,6 +14,7 @@
 
 #include "base/base64.h"
 #include "base/json.h"
+#include "base/test_folder.h"
 #include "convert/convert.h"
 #include "quant/half.h"
 
@@ -88,18 +86,6 @@ inline std::string safetensors_bytes(const SampleTensors& tensors) {
 class SampleModel {
  public:
   static constexpr uint64_t kWidth = 32, kFeedForward = 48, kLayers = 2;
-
-  SampleModel() {
-    std::string pattern =
-        (std::filesystem::temp_directory_path() / "billow-convert-XXXXXX").string();
-    if (::mkdtemp(pattern.data())) folder_ = pattern;
-  }
-  ~SampleModel() {
-    std::error_code ignored;
-    if (!folder_.empty()) std::filesystem::remove_all(folder_, ignored);
-  }
-  SampleModel(const SampleModel&) = delete;
-  SampleModel& operator=(const SampleModel&) = delete;
 
   void linear(const std::string& name, uint64_t n_out, uint64_t n_in, bool has_bias = true) {
     tensors[name + ".weight"] = {{n_out, n_in}, "F32"};
@@ -226,7 +212,7 @@ class SampleModel {
     if (!tensors.empty()) all.try_emplace("model.safetensors", safetensors_bytes(tensors));
     std::vector<SourceFile> list;
     for (const auto& [name, bytes] : all) {
-      const std::string path = folder_ + "/" + std::to_string(list.size());
+      const std::string path = folder_.file(std::to_string(list.size()));
       std::ofstream(path, std::ios::binary) << bytes;
       list.push_back({name, path});
     }
@@ -239,7 +225,7 @@ class SampleModel {
   std::map<std::string, std::string> texts;
 
  private:
-  std::string folder_;
+  TestFolder folder_;
 };
 
 // A BertModel with WordPiece and mean pooling.

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/test_folder.h"
 #include "gguf/file.h"
 #include "gguf/raw_file.h"
 #include "gguf/writer.h"
@@ -25,13 +26,8 @@ namespace fs = std::filesystem;
 class Split : public testing::Test {
  protected:
   void SetUp() override {
-    const auto* test = testing::UnitTest::GetInstance()->current_test_info();
-    folder_ = fs::path(testing::TempDir()) / (std::string("billow_split_") + test->name());
-    fs::remove_all(folder_);
-    fs::create_directory(folder_);
     for (uint16_t i = 0; i < 3; ++i) write(i, i, 3, 3, "t" + std::to_string(i));
   }
-  void TearDown() override { fs::remove_all(folder_); }
 
   std::string path(uint64_t number) const {
     return split_path((folder_ / "model").string(), number, 3);
@@ -65,7 +61,8 @@ class Split : public testing::Test {
     }
   }
 
-  fs::path folder_;
+  TestFolder temporary_;
+  const fs::path folder_ = temporary_.path();
 };
 
 TEST_F(Split, FirstFileOpensTheWholeModel) {

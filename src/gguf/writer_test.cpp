@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "base/test_folder.h"
 #include "base/test_source_dir.h"
 #include "gguf/file.h"
 
@@ -124,17 +125,11 @@ TEST(Writer, AlignsTensors) {
 
 class WriterToDisk : public testing::Test {
  protected:
-  void SetUp() override {
-    const auto* test = testing::UnitTest::GetInstance()->current_test_info();
-    folder_ = fs::path(testing::TempDir()) / (std::string("billow_writer_") + test->name());
-    fs::remove_all(folder_);
-    fs::create_directory(folder_);
-  }
-  void TearDown() override { fs::remove_all(folder_); }
   size_t n_files() const {
     return static_cast<size_t>(std::distance(fs::directory_iterator(folder_), {}));
   }
-  fs::path folder_;
+  TestFolder temporary_;
+  const fs::path folder_ = temporary_.path();
 };
 
 TEST_F(WriterToDisk, ReplacesFileAndLeavesNothingElse) {

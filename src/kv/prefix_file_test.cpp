@@ -17,6 +17,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "base/test_folder.h"
 #include "kv/cache.h"
 #include "kv/prefix_index.h"
 #include "kv/test_texts.h"
@@ -28,9 +29,6 @@ namespace fs = std::filesystem;
 
 class PrefixFileTest : public testing::Test {
  protected:
-  PrefixFileTest() { fs::remove_all(folder_); }
-  ~PrefixFileTest() override { fs::remove_all(folder_); }
-
   // The state of one process: KV memory, and an index of it that uses the files.
   struct Process {
     explicit Process(const PrefixFileTest& test, const std::string& name = "m") {
@@ -119,8 +117,8 @@ class PrefixFileTest : public testing::Test {
     max_bytes_ = n_blocks * (cache.pool(0).block_bytes() + cache.pool(1).block_bytes() + kHead);
   }
 
-  const std::string folder_ =
-      (fs::path(testing::TempDir()) / ("prefix_file" + std::to_string(::getpid()))).string();
+  TestFolder temporary_;
+  const std::string folder_ = temporary_.file("prefixes");
   uint64_t max_bytes_ = uint64_t{1} << 30;
   std::string contents_ = "/proc/self/exe\nmodel";  // a path that exists
 };
@@ -470,7 +468,6 @@ TEST_F(PrefixFileTest, DamageNeverGivesWrongBytes) {
     process.write_all();
   }
   const std::string saved = folder_ + ".saved";
-  fs::remove_all(saved);
   fs::copy(folder_, saved);
   std::mt19937 random(3);
   size_t n_shared = 0;
@@ -500,7 +497,6 @@ TEST_F(PrefixFileTest, DamageNeverGivesWrongBytes) {
       ASSERT_EQ(evaluate(process, one), one.size() / 64 * 64) << round;
   }
   EXPECT_GT(n_shared, 10000u);
-  fs::remove_all(saved);
 }
 
 // A process dies at any moment while it writes and turns files: no byte is ever wrong.

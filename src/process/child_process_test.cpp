@@ -6,12 +6,12 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <string>
 
 #include "base/error.h"
+#include "base/test_folder.h"
 
 namespace billow::process {
 namespace {
@@ -51,11 +51,11 @@ TEST(ChildProcess, EndSendsSigtermThenSigkill) {
   polite.end(seconds(20));
   EXPECT_EQ(polite.how_it_ended(), "signal 15 (Terminated)");
   polite.end(seconds(20));  // does nothing
-  std::string ready = (std::filesystem::temp_directory_path() / "billow-test-XXXXXX").string();
-  ASSERT_NE(::mkdtemp(ready.data()), nullptr);  // removed once the child ignores SIGTERM
-  ChildProcess stubborn(shell("trap '' TERM; rmdir '" + ready + "'; while :; do sleep 0.05; done"));
+  const TestFolder folder;
+  const std::string ready = folder.file("ready");  // exists once the child ignores SIGTERM
+  ChildProcess stubborn(shell("trap '' TERM; : > '" + ready + "'; while :; do sleep 0.05; done"));
   const Clock::time_point start = Clock::now();
-  while (std::filesystem::exists(ready) && Clock::now() - start < seconds(60))
+  while (!std::filesystem::exists(ready) && Clock::now() - start < seconds(60))
     std::this_thread::sleep_for(milliseconds(1));
   stubborn.end(milliseconds(50));
   EXPECT_EQ(stubborn.how_it_ended(), "signal 9 (Killed)");

@@ -9,10 +9,10 @@
 #include <thread>
 
 #include "base/error.h"
+#include "base/test_folder.h"
 #include "registry/fake_registry.h"
 #include "store/folder.h"
 #include "store/sample_model.h"
-#include "store/test_folder.h"
 
 namespace billow::registry {
 namespace {
@@ -39,7 +39,7 @@ ClientOptions test_options() {
 
 // A store and its client.
 struct Place {
-  store::TestFolder folder;
+  TestFolder folder;
   store::Store store{folder.path()};
   Client client{store, test_options()};
 
@@ -81,7 +81,7 @@ class ClientTest : public testing::Test {
  protected:
   // Puts a model with these weights into the registry.
   store::Manifest serve(const std::string& repository, const std::string& weights) {
-    store::TestFolder folder;
+    TestFolder folder;
     store::Store store(folder.path());
     const store::Manifest manifest = add_small(store, weights);
     for (const store::Digest& digest : manifest.digests())

@@ -17,10 +17,10 @@
 #include <thread>
 
 #include "base/error.h"
+#include "base/test_folder.h"
 #include "http/server.h"
 #include "registry/part_files.h"
 #include "store/folder.h"
-#include "store/test_folder.h"
 
 namespace billow::registry {
 namespace {
@@ -178,7 +178,7 @@ class DownloadTest : public testing::Test {
   std::atomic<int> n_keys_{0};
   std::mutex mutex_;
   std::map<int, int> n_uses_;
-  store::TestFolder folder_;
+  TestFolder folder_;
   DownloadOptions options_;
   http::Server server_;
   Transport transport_{{.stall_timeout = milliseconds(3000)}};

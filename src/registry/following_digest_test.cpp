@@ -9,7 +9,7 @@
 #include <random>
 
 #include "base/error.h"
-#include "store/test_folder.h"
+#include "base/test_folder.h"
 
 namespace billow::registry {
 namespace {
@@ -22,7 +22,7 @@ class FollowingDigestTest : public testing::Test {
     return path;
   }
 
-  store::TestFolder folder_;
+  TestFolder folder_;
 };
 
 TEST_F(FollowingDigestTest, HashesBytesThatArriveInAnySteps) {

@@ -11,8 +11,8 @@
 
 #include "base/base64.h"
 #include "base/error.h"
+#include "base/test_folder.h"
 #include "store/folder.h"
-#include "store/test_folder.h"
 
 namespace billow::registry {
 namespace {
@@ -75,7 +75,7 @@ TEST(IdentityKey, RoundTripKeepsTheKey) {
 TEST(IdentityKey, SshKeygenReadsAWrittenKey) {
   if (std::system("command -v ssh-keygen >/dev/null 2>&1") != 0)
     GTEST_SKIP() << "ssh-keygen is not installed";
-  const store::TestFolder folder;
+  const TestFolder folder;
   const std::string path = folder.path() + "/id_ed25519";
   const IdentityKey key = IdentityKey::load_or_make(path);
   const std::string command = "ssh-keygen -y -P '' -f " + path + " >" + path + ".answer";
@@ -110,7 +110,7 @@ TEST(IdentityKey, RefusesDamagedKeys) {
 }
 
 TEST(IdentityKeyFile, IsCreatedOnceForItsUserOnly) {
-  const store::TestFolder folder;
+  const TestFolder folder;
   const std::string path = folder.path() + "/a/b/id_ed25519";
   std::vector<std::string> lines(8);
   {
@@ -129,9 +129,9 @@ TEST(IdentityKeyFile, IsCreatedOnceForItsUserOnly) {
 }
 
 TEST(IdentityKeyFile, ABrokenFileIsReportedAndKept) {
-  const store::TestFolder folder;
+  const TestFolder folder;
   const std::string path = folder.path() + "/id_ed25519";
-  store::write_test_file(path, "nonsense");
+  write_test_file(path, "nonsense");
   EXPECT_THROW(IdentityKey::load_or_make(path), Error);
   EXPECT_EQ(store::read_file(path, 4096)->bytes, "nonsense");
 }

@@ -11,9 +11,9 @@
 #include <thread>
 
 #include "base/error.h"
+#include "base/test_folder.h"
 #include "base/text.h"
 #include "store/folder.h"
-#include "store/test_folder.h"
 
 namespace billow::registry {
 namespace {
@@ -33,7 +33,7 @@ class PartFilesTest : public testing::Test {
     return file ? file->bytes : "none";
   }
 
-  store::TestFolder folder_;
+  TestFolder folder_;
   const store::Digest digest_ = store::digest_of("abcdef");
 };
 
@@ -102,16 +102,16 @@ TEST_F(PartFilesTest, StartOverIfTheFilesDoNotMatch) {
     return completed_bytes(files.parts());
   };
   EXPECT_EQ(completed_after([] {}), 3u);
-  EXPECT_EQ(completed_after([&] { store::write_test_file(path("-partial-2"), "{"); }), 0u);
+  EXPECT_EQ(completed_after([&] { write_test_file(path("-partial-2"), "{"); }), 0u);
   EXPECT_EQ(completed_after([&] { std::filesystem::remove(path("-partial-0")); }), 0u);
   EXPECT_EQ(completed_after([&] { std::filesystem::remove(path("-partial")); }), 0u);
   EXPECT_EQ(completed_after([&] { std::filesystem::resize_file(path("-partial"), kLarge - 1); }),
             0u);
-  EXPECT_EQ(completed_after([&] { store::write_test_file(path("-partial-9"), "{}"); }), 3u)
+  EXPECT_EQ(completed_after([&] { write_test_file(path("-partial-9"), "{}"); }), 3u)
       << "a file that is not a part is ignored";
   EXPECT_EQ(completed_after([&] {
-              store::write_test_file(path("-partial-3"),
-                                     R"({"N":3,"Offset":250000000,"Size":5,"Completed":0})");
+              write_test_file(path("-partial-3"),
+                              R"({"N":3,"Offset":250000000,"Size":5,"Completed":0})");
             }),
             0u)
       << "a part beyond the blob's end";

@@ -3,38 +3,26 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 #include <memory>
 
 #include "base/error.h"
+#include "base/test_folder.h"
 
 namespace billow::scheduler {
 namespace {
 
 namespace fs = std::filesystem;
 
-struct Parent {
-  Parent() {
-    std::string pattern = (fs::temp_directory_path() / "billow-parent-XXXXXX").string();
-    if (::mkdtemp(pattern.data()) != nullptr) path = pattern;
-  }
-  ~Parent() {
-    std::error_code ignored;
-    fs::remove_all(path, ignored);
-  }
-  std::string path;
-};
-
 void write_file(const std::string& path) { std::ofstream(path) << "x"; }
 
 TEST(RunnerFolder, IsPrivateAndRemovedByItsOwner) {
-  const Parent parent;
+  const TestFolder parent;
   std::string path;
   {
-    const RunnerFolder folder(parent.path);
+    const RunnerFolder folder(parent.path());
     path = folder.path();
     struct stat status{};
     ASSERT_EQ(::stat(path.c_str(), &status), 0);
@@ -45,20 +33,20 @@ TEST(RunnerFolder, IsPrivateAndRemovedByItsOwner) {
 }
 
 TEST(RunnerFolder, RemovesOnlyFoldersOfDeadServers) {
-  const Parent parent;
-  const RunnerFolder alive(parent.path);
+  const TestFolder parent;
+  const RunnerFolder alive(parent.path());
   write_file(alive.path() + "/0.sock");
-  const std::string dead = parent.path + "/billow-runners-dead00";
+  const std::string dead = parent.path() + "/billow-runners-dead00";
   fs::create_directory(dead);
   write_file(dead + "/lock");
   write_file(dead + "/3.sock");
-  const std::string young = parent.path + "/billow-runners-young0";  // has no lock yet
+  const std::string young = parent.path() + "/billow-runners-young0";  // has no lock yet
   fs::create_directory(young);
-  const std::string other = parent.path + "/another";
+  const std::string other = parent.path() + "/another";
   fs::create_directory(other);
-  const std::string link = parent.path + "/billow-runners-link00";
+  const std::string link = parent.path() + "/billow-runners-link00";
   fs::create_directory_symlink(other, link);
-  const RunnerFolder next(parent.path);
+  const RunnerFolder next(parent.path());
   EXPECT_FALSE(fs::exists(dead));
   EXPECT_TRUE(fs::exists(young));
   EXPECT_TRUE(fs::exists(other));

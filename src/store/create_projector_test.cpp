@@ -5,11 +5,11 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/test_folder.h"
 #include "store/create.h"
 #include "store/folder.h"
 #include "store/sample_gguf.h"
 #include "store/sample_model.h"
-#include "store/test_folder.h"
 
 namespace billow::store {
 namespace {

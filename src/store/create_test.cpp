@@ -6,9 +6,9 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/test_folder.h"
 #include "store/sample_gguf.h"
 #include "store/sample_model.h"
-#include "store/test_folder.h"
 
 namespace billow::store {
 namespace {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "store/test_folder.h"
+#include "base/test_folder.h"
 
 namespace billow::store {
 namespace {

@@ -3,9 +3,9 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "base/test_folder.h"
 #include "store/sample_gguf.h"
 #include "store/sample_model.h"
-#include "store/test_folder.h"
 
 namespace billow::store {
 namespace {

@@ -7,11 +7,11 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/test_folder.h"
 #include "store/create.h"
 #include "store/modelfile.h"
 #include "store/sample_gguf.h"
 #include "store/sample_model.h"
-#include "store/test_folder.h"
 
 namespace billow::store {
 namespace {

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/test_folder.h"
 #include "store/sample_model.h"
 #include "store/store.h"
-#include "store/test_folder.h"
 
 namespace billow::store {
 namespace {

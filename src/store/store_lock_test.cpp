@@ -13,9 +13,9 @@
 #include <thread>
 #include <utility>
 
+#include "base/test_folder.h"
 #include "store/sample_model.h"
 #include "store/store.h"
-#include "store/test_folder.h"
 
 namespace billow::store {
 namespace {

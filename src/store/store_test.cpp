@@ -12,8 +12,8 @@
 #include <thread>
 
 #include "base/error.h"
+#include "base/test_folder.h"
 #include "store/sample_model.h"
-#include "store/test_folder.h"
 
 namespace billow::store {
 namespace {

@@ -4,13 +4,13 @@
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
 #include <initializer_list>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/error.h"
+#include "base/test_folder.h"
 #include "gguf/writer.h"
 #include "vision/embedded_family.h"
 #include "vision/family.h"
@@ -74,16 +74,15 @@ bool has(const std::string& text, const std::string& part) {
 
 class Opened {
  public:
-  explicit Opened(const Model& model)
-      : path_((std::filesystem::path(testing::TempDir()) / "embedded.gguf").string()) {
-    model.writer.write(path_);
-    file.emplace(ProjectorFile::open(path_));
+  explicit Opened(const Model& model) {
+    const std::string path = folder_.file("embedded.gguf");
+    model.writer.write(path);
+    file.emplace(ProjectorFile::open(path));
   }
-  ~Opened() { std::filesystem::remove(path_); }
   std::optional<ProjectorFile> file;
 
  private:
-  std::string path_;
+  TestFolder folder_;
 };
 
 TEST(EmbeddedProjector, EachRowNamesAFamilyOfProjectors) {

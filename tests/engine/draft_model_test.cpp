@@ -1,15 +1,14 @@
 // Tests a draft model: answers are the same to the bit for any draft, and the ledger grants the
 // draft model's memory.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "base/error.h"
+#include "base/test_folder.h"
 #include "constraint/guide.h"
 #include "engine/answers.h"
 #include "engine/describe.h"
@@ -19,24 +18,12 @@ namespace {
 
 // The file of a generated model. The destructor removes it.
 struct TinyFile {
-  explicit TinyFile(const reference::TinyModelOptions& model) : path(unused_path()) {
+  explicit TinyFile(const reference::TinyModelOptions& model) {
     reference::write_tiny_model(model, path);
   }
-  ~TinyFile() { std::filesystem::remove(path); }
-  TinyFile(const TinyFile&) = delete;
-  TinyFile& operator=(const TinyFile&) = delete;
 
-  std::string path;
-
- private:
-  static std::string unused_path() {
-    static int n_made = 0;
-    const auto* const test = testing::UnitTest::GetInstance()->current_test_info();
-    return (std::filesystem::temp_directory_path() /
-            (std::string("draft-") + test->name() + "-" + std::to_string(::getpid()) + "-" +
-             std::to_string(n_made++) + ".gguf"))
-        .string();
-  }
+  TestFolder folder;
+  const std::string path = folder.file("tiny.gguf");
 };
 
 EngineOptions guessing(const TinyFile& draft, EngineOptions options = {}) {

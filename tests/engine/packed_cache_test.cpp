@@ -12,6 +12,7 @@
 #include <fstream>
 #include <random>
 
+#include "base/test_folder.h"
 #include "engine/embed/load.h"
 #include "engine/tiny_embedder.h"
 #include "engine/tiny_engine.h"
@@ -24,11 +25,8 @@ namespace fs = std::filesystem;
 class PackedCacheTest : public testing::Test {
  protected:
   PackedCacheTest() {
-    fs::remove_all(folder_);
-    fs::create_directories(folder_);
     write_model({.architecture = "llama", .type = quant::Type::kQ4_K, .seed = 1});
   }
-  ~PackedCacheTest() override { fs::remove_all(folder_); }
 
   void write_model(const reference::TinyModelOptions& options) {
     const std::string path = model_ + ".new";  // a new inode, as a pull creates
@@ -75,8 +73,8 @@ class PackedCacheTest : public testing::Test {
     file.put(static_cast<char>(~byte));
   }
 
-  const std::string folder_ =
-      (fs::path(testing::TempDir()) / ("packed" + std::to_string(::getpid()))).string();
+  TestFolder temporary_;
+  const std::string folder_ = temporary_.path();
   const std::string model_ = folder_ + "/model.gguf";
   const std::string cache_ = folder_ + "/cache";
 };

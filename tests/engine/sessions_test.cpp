@@ -1,12 +1,12 @@
 // Tests KV that is saved to disk: after a restart, a conversation continues with the same tokens
 // and evaluates only new ones.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 #include <random>
 
+#include "base/test_folder.h"
 #include "engine/tiny_engine.h"
 
 namespace billow::engine {
@@ -16,12 +16,6 @@ namespace fs = std::filesystem;
 
 class SessionsTest : public testing::Test {
  protected:
-  SessionsTest() {
-    fs::remove_all(folder_);
-    fs::create_directories(folder_);
-  }
-  ~SessionsTest() override { fs::remove_all(folder_); }
-
   void write_model(const reference::TinyModelOptions& options) {
     fs::remove(model_);
     reference::write_tiny_model(options, model_);
@@ -47,8 +41,8 @@ class SessionsTest : public testing::Test {
     while (engine.has_to_save()) engine.save_one();
   }
 
-  const std::string folder_ =
-      (fs::path(testing::TempDir()) / ("sessions" + std::to_string(::getpid()))).string();
+  TestFolder temporary_;
+  const std::string folder_ = temporary_.path();
   const std::string model_ = folder_ + "/model.gguf";
 };
 

@@ -4,13 +4,13 @@
 
 #include <cmath>
 #include <cstdint>
-#include <filesystem>
 #include <functional>
 #include <map>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "base/test_folder.h"
 #include "gguf/file.h"
 #include "gguf/writer.h"
 
@@ -28,14 +28,6 @@ struct TinyAdapterOptions {
 
 class TinyAdapters {
  public:
-  TinyAdapters() {
-    std::string name = (std::filesystem::temp_directory_path() / "billow-adapters-XXXXXX").string();
-    folder_ = ::mkdtemp(name.data());
-  }
-  ~TinyAdapters() { std::filesystem::remove_all(folder_); }
-  TinyAdapters(const TinyAdapters&) = delete;
-  TinyAdapters& operator=(const TinyAdapters&) = delete;
-
   // The values of one low-rank pair, as floats.
   struct Pair {
     size_t rank = 0;
@@ -87,10 +79,10 @@ class TinyAdapters {
     writer.write(made.path);
     return made;
   }
-  std::string new_path() { return folder_ + "/" + std::to_string(++n_made_) + ".gguf"; }
+  std::string new_path() { return folder_.file(std::to_string(++n_made_) + ".gguf"); }
 
  private:
-  std::string folder_;
+  TestFolder folder_;
   size_t n_made_ = 0;
 };
 

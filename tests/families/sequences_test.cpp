@@ -2,16 +2,15 @@
 // alone and without drafts, although other requests run, are cancelled, grow, overflow, share
 // prefixes and use drafts. Memory stays within the grants.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
 #include <random>
 
 #include "base/error.h"
+#include "base/test_folder.h"
 #include "engine/tiny_engine.h"
 #include "families/family_files.h"
 
@@ -168,9 +167,8 @@ TEST_P(FamilySequences, RandomRequestsEqualSingleOnes) {
 // without these files, and uses the KV and states that earlier engines saved.
 TEST_P(FamilySequences, SavedSessionsGiveTheSameTokens) {
   const Family family = read_family(GetParam(), BILLOW_FLOAT_FAMILIES);
-  const std::string folder =
-      (std::filesystem::path(testing::TempDir()) / (family.name + std::to_string(::getpid())))
-          .string();
+  const TestFolder temporary;
+  const std::string folder = temporary.file("sessions");
   const auto seed = static_cast<unsigned>(std::hash<std::string>{}(family.name));
   EngineOptions options = {.n_threads = 1, .max_sequences = 3, .max_cached = uint64_t{1} << 30};
   options.n_batch = seed % 2 == 0 ? 512 : 50;
@@ -223,7 +221,6 @@ TEST_P(FamilySequences, SavedSessionsGiveTheSameTokens) {
     }
     EXPECT_GT(n_from_disk, 0u);
   }
-  std::filesystem::remove_all(folder);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, FamilySequences, testing::ValuesIn(family_names()),

@@ -2,17 +2,16 @@
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cctype>
-#include <filesystem>
 #include <memory>
 #include <random>
 #include <thread>
 
 #include "base/error.h"
+#include "base/test_folder.h"
 #include "base/utf8.h"
 #include "tiny_loop.h"
 
@@ -180,9 +179,8 @@ TEST(EngineLoop, ReportsCachedPrefixes) {
 }
 
 TEST(EngineLoop, SavesAndForgetsATextWhileAnotherRequestRuns) {
-  const std::string folder =
-      (std::filesystem::path(testing::TempDir()) / ("loop" + std::to_string(::getpid()))).string();
-  std::filesystem::create_directories(folder);
+  const TestFolder temporary;
+  const std::string& folder = temporary.path();
   reference::write_tiny_model({.architecture = "llama", .n_context = 1024}, folder + "/m.gguf");
   {
     EngineLoop loop(std::make_unique<engine::Engine>(
@@ -204,7 +202,6 @@ TEST(EngineLoop, SavesAndForgetsATextWhileAnotherRequestRuns) {
     read(*running);
     EXPECT_EQ(loop.do_with_text(TextAction::kSave, random_tokens(200, 300, 9)).n_tokens, 0u);
   }
-  std::filesystem::remove_all(folder);
 }
 
 TEST(EngineLoop, VectorsAreEqualAloneAndWithAnswers) {

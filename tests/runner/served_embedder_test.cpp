@@ -5,10 +5,10 @@
 #include <stdlib.h>
 
 #include <cstring>
-#include <filesystem>
 #include <thread>
 
 #include "base/json.h"
+#include "base/test_folder.h"
 #include "engine/embed/fake_model.h"
 #include "http/client.h"
 #include "http/server.h"
@@ -23,17 +23,11 @@ using engine::FakeWorld;
 
 class EmbedderService : public testing::Test {
  protected:
-  void SetUp() override {
-    std::string pattern = (std::filesystem::temp_directory_path() / "embedder-XXXXXX").string();
-    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
-    reference::write_tiny_model({.pooling = 1}, folder_ + "/m.gguf");
-  }
+  void SetUp() override { reference::write_tiny_model({.pooling = 1}, folder_ + "/m.gguf"); }
   void TearDown() override {
     world_->open(true);
     server_.reset();
     service_.reset();
-    std::filesystem::remove_all(folder_);
   }
 
   void start(engine::EmbedBatcherOptions batcher = {}, size_t n_models = 1) {
@@ -74,7 +68,8 @@ class EmbedderService : public testing::Test {
     return body;
   }
 
-  std::string folder_;
+  TestFolder temporary_;
+  const std::string folder_ = temporary_.path();
   std::shared_ptr<FakeWorld> world_ = std::make_shared<FakeWorld>();
   std::unique_ptr<Service> service_;
   std::unique_ptr<http::Server> server_;

@@ -2,12 +2,11 @@
 // scheduler grants. An answer that needs more gets free memory before it is compacted.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "base/json.h"
+#include "base/test_folder.h"
 #include "reference/tiny_model.h"
 #include "scheduler/model_facts.h"
 #include "scheduler/runner_process.h"
@@ -25,8 +24,6 @@ const std::vector<std::string> kArguments = {"--threads", "1"};
 class Models {
  public:
   Models() {
-    std::string pattern = (fs::temp_directory_path() / "billow-test-XXXXXX").string();
-    if (::mkdtemp(pattern.data()) != nullptr) folder_ = pattern;
     for (const char* name : {"a", "b"}) {
       reference::write_tiny_model({.architecture = name == std::string("a") ? "llama" : "gemma3",
                                    .n_layers = 4,
@@ -35,13 +32,6 @@ class Models {
                                   path(name));
     }
   }
-  ~Models() {
-    std::error_code ignored;
-    fs::remove_all(folder_, ignored);
-  }
-  Models(const Models&) = delete;
-  Models& operator=(const Models&) = delete;
-
   std::string path(const std::string& name) const { return folder_ + "/" + name + ".gguf"; }
   ModelFacts facts(const std::string& name) const {
     std::vector<std::string> arguments = kArguments;
@@ -61,7 +51,8 @@ class Models {
   }
 
  private:
-  std::string folder_;
+  TestFolder temporary_;
+  const std::string folder_ = temporary_.path();
 };
 
 uint64_t alone(const ModelCost& cost) { return model_bytes(cost, 1); }

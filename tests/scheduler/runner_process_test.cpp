@@ -17,6 +17,7 @@
 #include <sstream>
 #include <string>
 
+#include "base/test_folder.h"
 #include "reference/tiny_model.h"
 #include "scheduler/scheduler_world.h"
 
@@ -32,18 +33,10 @@ constexpr uint64_t kBudget = uint64_t{1} << 30;
 
 // A folder with a generated model in it.
 struct Folder {
-  Folder() {
-    std::string pattern = (fs::temp_directory_path() / "billow-test-XXXXXX").string();
-    if (::mkdtemp(pattern.data()) != nullptr) path = pattern;
-    model = path + "/tiny.gguf";
-    reference::write_tiny_model({.architecture = "llama", .n_context = 1024}, model);
-  }
-  ~Folder() {
-    std::error_code ignored;
-    fs::remove_all(path, ignored);
-  }
-  std::string path;
-  std::string model;
+  Folder() { reference::write_tiny_model({.architecture = "llama", .n_context = 1024}, model); }
+  TestFolder temporary;
+  const std::string path = temporary.path();
+  const std::string model = temporary.file("tiny.gguf");
 };
 
 struct Programs {

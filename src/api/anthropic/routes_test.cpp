@@ -9,10 +9,10 @@
 #include "api/openai/routes.h"
 #include "api/openai/test_call.h"
 #include "base/json.h"
+#include "base/test_folder.h"
 #include "http/status.h"
 #include "scheduler/runner.h"
 #include "store/sample_model.h"
-#include "store/test_folder.h"
 
 namespace billow::api::anthropic {
 namespace {
@@ -133,7 +133,7 @@ struct ModelsFixture {
     return text + list["has_more"].dump();
   }
 
-  store::TestFolder folder;
+  TestFolder folder;
   store::Store store{folder.path()};
   openai::ScriptedGenerator generator;
   openai::ScriptedEmbedder embedder;

@@ -42,7 +42,7 @@ class LlamaSlots : public testing::Test {
   openai::ScriptedGenerator generator;
   scheduler::SchedulerState state{};
   Slots slots{2};
-  store::TestFolder folder;
+  TestFolder folder;
   SlotFiles slot_files{{.folder = folder.path() + "/slots", .max_bytes = 1 << 20}};
   std::optional<scheduler::TextKv> kv{{.n_tokens = 128, .n_bytes = 5000}};
   std::vector<std::pair<scheduler::TextAction, std::vector<int32_t>>> actions;

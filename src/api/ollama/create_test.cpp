@@ -117,7 +117,7 @@ TEST_F(Create, SafetensorsNeedAProgramThatConvertsThem) {
   convert::make_bert(model);
   Json request = {{"model", "tiny"}, {"quantize", "Q8_0"}, {"keep_files", true}};
   for (const convert::SourceFile& file : model.files()) {
-    const std::string bytes = store::read_test_file(file.path);
+    const std::string bytes = read_test_file(file.path);
     const std::string digest = store::digest_of(bytes).text();
     EXPECT_EQ(server.post("/api/blobs/" + digest, bytes).status, 201);
     request["files"][file.name] = digest;

@@ -100,7 +100,7 @@ TEST_F(Models, ListFollowsTheStore) {
 TEST_F(Models, ListOmitsBrokenModels) {
   make("good");
   make("bad");
-  store::write_test_file(store.folder() + "/manifests/registry.ollama.ai/library/bad/latest", "{");
+  write_test_file(store.folder() + "/manifests/registry.ollama.ai/library/bad/latest", "{");
   EXPECT_EQ(names(), "good:latest ");
   EXPECT_EQ(server.post("/api/show", R"({"model":"bad"})").status, 500);
 }

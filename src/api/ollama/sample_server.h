@@ -12,11 +12,11 @@
 #include "api/ollama/models.h"
 #include "api/test_server.h"
 #include "base/json.h"
+#include "base/test_folder.h"
 #include "store/sample_gguf.h"
 #include "store/sample_model.h"
 #include "store/show.h"
 #include "store/store.h"
-#include "store/test_folder.h"
 
 namespace billow::api::ollama {
 
@@ -44,7 +44,7 @@ struct SampleServer {
     std::filesystem::last_write_time(path, std::filesystem::last_write_time(path) + later);
   }
 
-  store::TestFolder folder;
+  TestFolder folder;
   store::Store store{folder.path()};
   // Requests to registries fail: nothing listens at the port "discard".
   registry::Client registry{store, {.mirror = "http://127.0.0.1:9"}};

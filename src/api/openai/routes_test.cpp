@@ -7,10 +7,10 @@
 #include "api/openai/test_call.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "base/test_folder.h"
 #include "http/status.h"
 #include "scheduler/runner.h"
 #include "store/sample_model.h"
-#include "store/test_folder.h"
 
 namespace billow::api::openai {
 namespace {
@@ -49,7 +49,7 @@ struct Fixture {
     return "";
   }
 
-  store::TestFolder folder;
+  TestFolder folder;
   store::Store store{folder.path()};
   ScriptedGenerator generator;
   ScriptedEmbedder embedder;

@@ -1,7 +1,6 @@
 #include "cli/client/create_plan.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -10,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/test_folder.h"
 #include "store/name.h"
 
 namespace billow::cli {
@@ -19,13 +19,7 @@ namespace fs = std::filesystem;
 
 class CreatePlanTest : public testing::Test {
  protected:
-  void SetUp() override {
-    outside_ = fs::path(testing::TempDir()) / ("create_plan_test-" + std::to_string(::getpid()));
-    fs::remove_all(outside_);
-    folder_ = outside_ / "model";
-    fs::create_directories(folder_);
-  }
-  void TearDown() override { fs::remove_all(outside_); }
+  void SetUp() override { fs::create_directories(folder_); }
 
   void write(const std::string& name) {
     fs::create_directories((folder_ / name).parent_path());
@@ -41,8 +35,9 @@ class CreatePlanTest : public testing::Test {
                        [this](const std::string& line) { warnings_ += line + "\n"; });
   }
 
-  fs::path outside_;
-  fs::path folder_;
+  TestFolder temporary_;
+  const fs::path outside_ = temporary_.path();
+  const fs::path folder_ = outside_ / "model";
   std::string warnings_;
 };
 

@@ -1,7 +1,7 @@
 #include "cli/client/line_editor.h"
+#include "base/test_folder.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -24,9 +24,8 @@ TEST(PlainLineEditor, ReadsLinesToTheEnd) {
 }
 
 TEST(LineHistory, StoresTheLastEntriesInItsFile) {
-  const std::string folder = testing::TempDir() + "line_history_test-" + std::to_string(::getpid());
-  std::filesystem::remove_all(folder);
-  const std::string path = folder + "/below/history";
+  const TestFolder folder;
+  const std::string path = folder.file("below/history");
   LineHistory history(path);
   for (size_t i = 0; i < LineHistory::kMaxEntries + 5; ++i)
     history.add("line " + std::to_string(i));
@@ -39,19 +38,17 @@ TEST(LineHistory, StoresTheLastEntriesInItsFile) {
   EXPECT_EQ(again.entries().back(), "last");
   EXPECT_EQ(std::filesystem::status(path).permissions(),
             std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
-  std::filesystem::remove_all(folder);
 }
 
 TEST(LineHistory, StoresAnEntryOfSeveralLinesOnOneLine) {
-  const std::string folder = testing::TempDir() + "line_breaks_test-" + std::to_string(::getpid());
-  std::filesystem::remove_all(folder);
-  LineHistory(folder + "/history").add("one\n\n two\\n\t\"\"\"");
-  std::ifstream file(folder + "/history");
+  const TestFolder folder;
+  const std::string path = folder.file("history");
+  LineHistory(path).add("one\n\n two\\n\t\"\"\"");
+  std::ifstream file(path);
   const std::string content(std::istreambuf_iterator<char>(file), {});
   EXPECT_EQ(std::ranges::count(content, '\n'), 1);
-  const LineHistory again(folder + "/history");
+  const LineHistory again(path);
   EXPECT_EQ(again.entries(), std::vector<std::string>{"one\n\n two\\n\t\"\"\""});
-  std::filesystem::remove_all(folder);
 }
 
 TEST(LineHistory, WorksWithoutAFile) {

@@ -1,13 +1,12 @@
 #include "cli/client/prompt_files.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <filesystem>
 #include <fstream>
 #include <string>
 
 #include "base/error.h"
+#include "base/test_folder.h"
 #include "cli/client/format.h"
 
 namespace billow::cli {
@@ -36,16 +35,12 @@ TEST(FilesNamedIn, IgnoresOtherWords) {
 
 class TakeFiles : public testing::Test {
  protected:
-  void SetUp() override {
-    folder_ = testing::TempDir() + "prompt_files_test-" + std::to_string(::getpid());
-    std::filesystem::create_directories(folder_);
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
   std::string write(const std::string& name, const std::string& bytes) {
     std::ofstream(folder_ + "/" + name, std::ios::binary) << bytes;
     return folder_ + "/" + name;
   }
-  std::string folder_;
+  TestFolder temporary_;
+  const std::string folder_ = temporary_.path();
 };
 
 TEST_F(TakeFiles, ReadsFilesAndRemovesTheirPaths) {

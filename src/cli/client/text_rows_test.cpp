@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "store/test_folder.h"
+#include "base/test_folder.h"
 
 namespace billow::cli {
 namespace {
@@ -11,7 +11,7 @@ struct Rows {
   explicit Rows(const std::string& content, const std::string& name = "in.txt",
                 const std::string& field = "text")
       : path(folder.path() + "/" + name) {
-    store::write_test_file(path, content);
+    write_test_file(path, content);
     rows.emplace(path, row_format_of(path), field);
   }
   // Returns the texts, each followed by "|", then the error that ended them.
@@ -24,7 +24,7 @@ struct Rows {
     }
     return texts;
   }
-  store::TestFolder folder;
+  TestFolder folder;
   std::string path;
   std::optional<TextRows> rows;
 };

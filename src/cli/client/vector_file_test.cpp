@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/test_folder.h"
 #include "cli/client/vector_recipe.h"
 #include "cli/numpy.h"
 #include "store/folder.h"
-#include "store/test_folder.h"
 
 namespace billow::cli {
 namespace {
@@ -22,7 +22,7 @@ std::string bytes_of(const std::string& path) {
 }
 
 TEST(VectorFile, AppearsOnceItIsComplete) {
-  const store::TestFolder folder;
+  const TestFolder folder;
   const std::string path = folder.path() + "/v.npy";
   VectorFile file(path, VectorFormat::kNumpy, "job");
   file.append(0, Vector{1.0f, -2.0f});
@@ -37,7 +37,7 @@ TEST(VectorFile, AppearsOnceItIsComplete) {
 }
 
 TEST(VectorFile, ResumesAfterTheLastMark) {
-  const store::TestFolder folder;
+  const TestFolder folder;
   const std::string path = folder.path() + "/v.jsonl";
   {
     VectorFile file(path, VectorFormat::kJsonLines, "job");
@@ -57,7 +57,7 @@ TEST(VectorFile, ResumesAfterTheLastMark) {
 }
 
 TEST(VectorFile, StartsOverForAnotherJob) {
-  const store::TestFolder folder;
+  const TestFolder folder;
   const std::string path = folder.path() + "/v.jsonl";
   {
     VectorFile file(path, VectorFormat::kJsonLines, "job");

@@ -1,17 +1,19 @@
-// For tests: a temporary folder that is removed with its content, and files in it. One thread at a
-// time.
+// For tests: a new temporary folder that is removed with its content, and files in it. Each object
+// has a folder of its own, because tests run in parallel. One thread at a time.
 #pragma once
 
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
 #include <string_view>
+#include <system_error>
 
-namespace billow::store {
+namespace billow {
 
 class TestFolder {
  public:
@@ -19,17 +21,21 @@ class TestFolder {
     // Uses memory if possible, because flushing to a disk takes long.
     std::filesystem::path parent = "/dev/shm";
     if (::access(parent.c_str(), W_OK) != 0) parent = std::filesystem::temp_directory_path();
-    std::string pattern = (parent / "billow-store-XXXXXX").string();
-    if (::mkdtemp(pattern.data())) path_ = pattern;
+    std::string pattern = (parent / "billow-test-XXXXXX").string();
+    if (::mkdtemp(pattern.data()) == nullptr)
+      throw std::system_error(errno, std::generic_category(), pattern);
+    path_ = pattern;
   }
   ~TestFolder() {
     std::error_code ignored;
-    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
+    std::filesystem::remove_all(path_, ignored);
   }
   TestFolder(const TestFolder&) = delete;
   TestFolder& operator=(const TestFolder&) = delete;
 
   const std::string& path() const { return path_; }
+  // The path of a file in the folder; does not create it.
+  std::string file(const std::string& name) const { return path_ + "/" + name; }
 
  private:
   std::string path_;
@@ -47,4 +53,4 @@ inline std::string read_test_file(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-}  // namespace billow::store
+}  // namespace billow
