@@ -112,7 +112,7 @@ TEST_P(EncoderAttention, EqualsTheWeightedMeanOfValues) {
   // The weights are rounded, too: by at most 1 / 512 of a weighted mean of values up to 4.
   const double tolerance = GetParam().in_bf16 ? 4.0 / 512 : 1e-5;
   for (const size_t len : {8u, 24u, 32u, 40u, 64u, 72u}) {
-    for (const size_t n : {1u, 2u, 7u, 13u, 16u, 17u, 43u, 96u, 131u}) {
+    for (const size_t n : {1u, 2u, 7u, 13u, 16u, 17u, 43u, 96u, 131u, 290u}) {
       Text text(n, len);
       if (GetParam().in_bf16) text.round_to_bf16();
       for (const size_t head : {0u, 2u}) {
@@ -132,7 +132,7 @@ TEST_P(EncoderAttention, EqualsTheWeightedMeanOfValues) {
 }
 
 TEST_P(EncoderAttention, RowBitsDoNotDependOnOtherRows) {
-  for (const size_t n : {5u, 43u, 100u}) {
+  for (const size_t n : {5u, 43u, 100u, 290u}) {
     const Text text(n, 32, 1);
     const std::vector<float> all = text.attended(GetParam(), 0, 0, n);
     for (size_t begin = 0; begin < n;) {

@@ -183,10 +183,17 @@ struct EncoderAttentionArgs {
 };
 inline constexpr size_t kTextPanel = 16;                // adjacent keys, or values of a head
 inline constexpr size_t kMaxEncoderAttentionRows = 12;  // queries that are computed together
+// Of the form for BF16: queries that are computed together, and keys of a block.
+inline constexpr size_t kMaxTextQueries = 48;
+inline constexpr size_t kTextBlock = 128;
 inline constexpr size_t encoder_attention_scratch_floats(size_t n_tokens, size_t head_len) {
   const size_t n = (n_tokens + kTextPanel - 1) / kTextPanel * kTextPanel;
   const size_t len = (head_len + kTextPanel - 1) / kTextPanel * kTextPanel;
-  return n * (2 * len + kMaxEncoderAttentionRows);
+  const size_t in_floats = n * (2 * len + kMaxEncoderAttentionRows);
+  // Scores and outputs, half as much for weights and queries, then keys and values of two bytes.
+  const size_t block = n < kTextBlock ? n : kTextBlock;
+  const size_t in_bf16 = (block + len) * kMaxTextQueries * 3 / 2 + n * len;
+  return in_floats > in_bf16 ? in_floats : in_bf16;
 }
 
 // A low-rank addition to one row of a product: out[i] += sum over j of h[j] * b[i][j], in order of

@@ -25,9 +25,13 @@ struct Bf16Rows {
 
 struct Bf16Product {
   static constexpr quant::Packing kPacking = quant::BF16::kPacking;
-  static constexpr size_t kGroupRows = Isa::kFloatGroupRows;
+  // 24 sums, with 11 loads for a pair of k: 12 rows and 2 vectors would need 14 loads.
+  static constexpr size_t kGroupRows = 8;
+  static constexpr size_t kPanelVectors = 3;
   static constexpr size_t kMaxPasses = 0;
-  static constexpr size_t kSlabBlocks = 4;
+  // A panel of 110 KB for 1,152 of k. Sums stay in registers for so long that reading the panel
+  // from the second-level cache costs less than writing and reading sums more often.
+  static constexpr size_t kSlabBlocks = 18;
   static constexpr size_t kBlockRowBytes = kBf16RowBytes;
   template <size_t V>
   using Strips = PairStrips<V>;

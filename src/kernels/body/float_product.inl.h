@@ -107,6 +107,7 @@ template <class Format>
 struct FloatProduct {
   static constexpr quant::Packing kPacking = Format::kPacking;
   static constexpr size_t kGroupRows = Isa::kFloatGroupRows;
+  static constexpr size_t kPanelVectors = Isa::kPanelVectors;
   static constexpr size_t kMaxPasses = 0;
   static constexpr size_t kSlabBlocks = 8;
   static constexpr size_t kBlockRowBytes = kActivationGroup * sizeof(float);

@@ -87,6 +87,7 @@ struct HalfRows {
 struct HalfProduct {
   static constexpr quant::Packing kPacking = quant::F16::kPacking;
   static constexpr size_t kGroupRows = Isa::kFloatGroupRows;
+  static constexpr size_t kPanelVectors = Isa::kPanelVectors;
   static constexpr size_t kMaxPasses = 0;
   static constexpr size_t kSlabBlocks = 4;  // whole stretches
   static constexpr size_t kBlockRowBytes = kHalfRowBytes;

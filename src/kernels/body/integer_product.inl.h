@@ -307,6 +307,7 @@ template <quant::Packing P>
 struct IntegerProduct {
   static constexpr quant::Packing kPacking = P;
   static constexpr size_t kGroupRows = Isa::kGroupRows;
+  static constexpr size_t kPanelVectors = Isa::kPanelVectors;
   static constexpr size_t kMaxPasses = Isa::kMaxPasses;
   static constexpr size_t kSlabBlocks = 16;
   static constexpr size_t kBlockRowBytes = kActivationRowBytes;

@@ -16,6 +16,8 @@ namespace billow::kernels {
 namespace {
 
 constexpr size_t kFewRows = 8;
+// Rows that use one panel after another before the next rows do.
+constexpr size_t kRowsOfBlock = 512;
 
 // A group of rows, and their inputs.
 struct GroupPlace {
@@ -155,16 +157,28 @@ void multiply_many(const GemmArgs& args, const RowGroups& groups, size_t vector)
   }
 }
 
+// Computes vectors [vector, end) of outputs, V of them at a time.
+template <class Product, size_t V>
+void multiply_vectors(const GemmArgs& args, const RowGroups& groups, size_t vector,
+                      size_t end) noexcept {
+  for (; vector + V <= end; vector += V) multiply_many<Product, V>(args, groups, vector);
+  if constexpr (V > 1) multiply_vectors<Product, V - 1>(args, groups, vector, end);
+}
+
 template <class Product>
 void gemm(const GemmArgs& args) noexcept {
   if (args.m <= kFewRows) return multiply_by_passes<Product>(args, {args.m, 1});
   const RowGroups groups = {args.m, (args.m + Product::kGroupRows - 1) / Product::kGroupRows};
   if (groups.n <= Product::kMaxPasses) return multiply_by_passes<Product>(args, groups);
-  size_t vector = args.n_begin / Isa::kLanes;
-  const size_t end = end_vector(args);
-  for (; vector + Isa::kPanelVectors <= end; vector += Isa::kPanelVectors)
-    multiply_many<Product, Isa::kPanelVectors>(args, groups, vector);
-  for (; vector < end; ++vector) multiply_many<Product, 1>(args, groups, vector);
+  // The outputs of a block of rows stay in the caches from slab to slab.
+  constexpr size_t kGroupsOfBlock = kRowsOfBlock / Product::kGroupRows;
+  GemmArgs block = args;
+  for (; block.group_begin < args.group_end; block.group_begin = block.group_end) {
+    const size_t left = args.group_end - block.group_begin;
+    block.group_end = block.group_begin + (left < kGroupsOfBlock ? left : kGroupsOfBlock);
+    multiply_vectors<Product, Product::kPanelVectors>(block, groups, args.n_begin / Isa::kLanes,
+                                                      end_vector(args));
+  }
 }
 
 }  // namespace
