@@ -292,6 +292,7 @@ EmbedReply LocalEmbedder::embed(const EmbedRequest& request, std::stop_token sto
   reply.load = assigned - trace.began();
   if (!only_loads) {
     metrics_.queued(model->name, trace.route(), reply.load);
+    trace.add_cost({.n_evaluated = reply.n_prompt});
     embed_all(*lease, std::move(prepared), request, *model, reply);
     trace.span("embedded", assigned, Clock::now());
     metrics_.tokens(model->name, {.n_prompt = reply.n_prompt});

@@ -147,6 +147,8 @@ AnswerForm form_of(const ServedModel& model, const GenerationRequest& request,
   return form;
 }
 
+constexpr size_t kBytesPerToken = 4;  // of common texts
+
 // Converts a runner's output and passes it to the sink.
 class Writer {
  public:
@@ -188,6 +190,7 @@ class Writer {
       if (!sink_.holds_back()) trace_.mark("first token");
     }
     Delta delta{.slot = slot_};
+    n_bytes_ += piece.text.size();
     if (!piece.text.empty()) {
       std::vector<output::Mark> marks;
       for (const scheduler::TextMark& mark : piece.marks)
@@ -214,6 +217,8 @@ class Writer {
   }
 
   std::optional<Clock::time_point> first() const { return first_; }
+  // Estimates how many tokens the answer has so far, from its bytes.
+  size_t n_tokens_about() const { return n_bytes_ / kBytesPerToken; }
 
  private:
   bool send_prompt(const std::vector<scheduler::TokenLogprob>& logprobs) {
@@ -254,6 +259,7 @@ class Writer {
   output::Parser parser_;
   std::string prompt_;  // precedes the answer
   int64_t slot_ = -1;
+  size_t n_bytes_ = 0;
   Sink& sink_;
   metrics::Trace& trace_;
   const std::function<void(const Json& event)> on_event_;
@@ -489,10 +495,20 @@ void LocalGenerator::answer(const ServedModel& model, const GenerationRequest& r
   plan.completion.may_begin_again = sink.holds_back();
   bool wanted = !request.echo || writer.echo(prompt_text(model, request, plan.prompt));
   if (!wanted) throw scheduler::Cancelled();
-  const scheduler::CompletionEnd end = lease->complete(
-      plan.completion,
-      [&](const scheduler::CompletionPiece& piece) { return wanted = writer.take(piece); });
-  if (!wanted) throw scheduler::Cancelled();
+  const scheduler::CompletionEnd end = [&] {
+    try {
+      scheduler::CompletionEnd ended = lease->complete(
+          plan.completion,
+          [&](const scheduler::CompletionPiece& piece) { return wanted = writer.take(piece); });
+      if (!wanted) throw scheduler::Cancelled();
+      return ended;
+    } catch (const scheduler::Cancelled&) {
+      trace.add_cost({.n_evaluated = plan.sizing.n_prompt, .n_generated = writer.n_tokens_about()});
+      throw;
+    }
+  }();
+  trace.add_cost({.n_evaluated = end.n_prompt - std::min(end.n_prompt, end.n_cached),
+                  .n_generated = end.n_generated});
   if (!end.error.empty()) throw StatusError(500, end.error);
   // A context that became full has dropped tokens, so that no KV of the whole text exists.
   if (completion.prompt.size() + end.tokens.size() <= plan.sizing.context)

@@ -64,9 +64,10 @@ struct ServerOptions {
   // Returns header fields for the response. Must not throw, block or call the server.
   std::function<Headers(const UnhandledAnswer&)> on_unhandled;
 
-  // Runs first for each request, on the I/O thread. It may answer the request or add header fields
-  // to any response. See check_access().
-  std::function<Verdict(const Request& request, BindKind bind)> admit;
+  // Runs first for each request, on the I/O thread, before the body is read. `route` is the pattern
+  // of the request's route; empty if it has none. The function may answer or refuse the request, or
+  // add header fields to any response. See check_access().
+  std::function<Verdict(const Request& request, BindKind bind, std::string_view route)> admit;
 
   // Makes the response to a request that fails before or in its handler, on any thread: 400, 403,
   // 404, 405, 408, 413, 431, 500, 503 and the statuses of Errors (status_of). `path` is empty if

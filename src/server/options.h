@@ -32,6 +32,8 @@ struct Options {
   std::chrono::milliseconds header_timeout{10'000};
   std::chrono::milliseconds body_timeout{300'000};
 
+  std::string api_keys{};  // file of API keys (keys/keys_file.h); empty: no key is needed
+
   std::string models;  // folder of the model store
   bool read_only = false;
   bool prune = true;  // remove unused blobs at startup
