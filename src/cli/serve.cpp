@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -91,6 +92,8 @@ constexpr const char* kProgram = "/proc/self/exe";
 constexpr size_t kMaxTransferStreams = 64;
 constexpr size_t kMaxParallel = 1024;            // of a runner
 constexpr uint64_t kMaxStreamInterval = 10'000;  // ms, of a runner
+
+constexpr std::string_view kUnix = "unix:";  // before the path of a Unix socket
 
 void warn(const std::string& text) { log::warn(text); }
 // Options must make sense, where variables of the environment only cause a warning.
@@ -270,16 +273,39 @@ scheduler::DescribeModel describe_with(const std::vector<std::string>& arguments
   };
 }
 
-server::Options server_options(const ServeOptions& options,
-                               const scheduler::Environment& environment,
-                               const std::vector<std::string>& arguments) {
+// Sets where the server listens.
+void set_address(const ServeOptions& options, const scheduler::Environment& environment,
+                 server::Options& made) {
+  made.socket_path = options.socket;
+  if (options.host.starts_with(kUnix)) {
+    if (!options.socket.empty())
+      throw Error(ErrorCode::kInvalidInput, "--host unix:PATH and --socket name two Unix sockets");
+    made.host.clear();
+    made.port = 0;
+    made.socket_path = options.host.substr(kUnix.size());
+    made.socket_mode = 0660;  // a proxy of the same group may connect
+    if (made.socket_path.empty())
+      throw Error(ErrorCode::kInvalidInput, "--host unix:PATH needs the path of the socket");
+    return;
+  }
   const scheduler::Endpoint where = options.host.empty()
                                         ? environment.host
                                         : scheduler::parse_endpoint(options.host, "--host", refuse);
-  server::Options made;
   made.host = where.host.empty() ? "::" : where.host;
   made.port = where.port;
-  made.socket_path = options.socket;
+}
+
+std::string address_text(const server::Options& options, uint16_t port) {
+  const std::string tcp = options.host.empty() ? "" : options.host + ":" + std::to_string(port);
+  const char* between = options.socket_path.empty() || tcp.empty() ? "" : " and ";
+  return options.socket_path + between + tcp;
+}
+
+server::Options server_options(const ServeOptions& options,
+                               const scheduler::Environment& environment,
+                               const std::vector<std::string>& arguments) {
+  server::Options made;
+  set_address(options, environment, made);
   made.origins = options.origins.empty() ? joined(environment.origins) : options.origins;
   made.api_keys = options.api_keys.empty() ? environment.api_keys : options.api_keys;
   made.max_connections = options.max_connections;
@@ -338,8 +364,7 @@ void run(const ServeOptions& options) {
   server::Server server(made);
   log::info("models in " + made.models + ", memory for them " +
             format_byte_size(made.models_loaded.budget_bytes));
-  log::info("Listening on " + (made.socket_path.empty() ? "" : made.socket_path + " and ") +
-            made.host + ":" + std::to_string(server.port()) + " (version " + made.own_version +
+  log::info("Listening on " + address_text(made, server.port()) + " (version " + made.own_version +
             ", kernels " + made.isa + ")");
   if (made.api_keys.empty() && server.is_on_network())
     log::warn("everyone who reaches " + made.host +
@@ -468,7 +493,8 @@ void declare_network(CLI::App& command, ServeOptions& options) {
   command.add_option("--config", options.config,
                      "TOML file with these options; ~/.config/billow/billow.toml or "
                      "/etc/billow/billow.toml if not given (BILLOW_CONFIG)");
-  command.add_option("--host", options.host, "Address to listen on, HOST[:PORT] (OLLAMA_HOST)");
+  command.add_option("--host", options.host,
+                     "Address to listen on, HOST[:PORT] (OLLAMA_HOST), or unix:PATH");
   command.add_option("--socket", options.socket, "A Unix socket to listen on, too");
   command.add_option(
       "--origins", options.origins,

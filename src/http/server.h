@@ -40,9 +40,10 @@ struct UnhandledAnswer {
 };
 
 struct ServerOptions {
-  std::string host;         // name or address to listen on by TCP; empty: no TCP
-  uint16_t port = 0;        // 0: a free port
-  std::string socket_path;  // Unix socket to listen on, for this user only; empty: no Unix socket
+  std::string host;             // name or address to listen on by TCP; empty: no TCP
+  uint16_t port = 0;            // 0: a free port
+  std::string socket_path;      // Unix socket to listen on; empty: no Unix socket
+  unsigned socket_mode = 0600;  // permissions of the socket's file
 
   size_t max_connections = 1024;  // more get status 503 and are closed; also limits the threads
   uint32_t max_header_bytes = 64 << 10;

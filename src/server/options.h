@@ -21,9 +21,9 @@ struct Options {
   // Addresses to listen on.
   std::string host = "127.0.0.1";  // empty: no TCP
   uint16_t port = 11434;           // 0: any free port
-  std::string
-      socket_path{};      // a Unix socket for this user, in addition to TCP or alone; empty: none
-  std::string origins{};  // additional allowed origins, separated by commas
+  std::string socket_path{};       // a Unix socket, in addition to TCP or alone; empty: none
+  unsigned socket_mode = 0600;     // permissions of the socket's file
+  std::string origins{};           // additional allowed origins, separated by commas
 
   // Limits.
   size_t max_connections = 4096;

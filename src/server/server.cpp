@@ -251,6 +251,7 @@ class Server::Parts {
     http.host = options_.host;
     http.port = options_.port;
     http.socket_path = options_.socket_path;
+    http.socket_mode = options_.socket_mode;
     http.max_connections = options_.max_connections;
     http.max_body_bytes = options_.max_body_bytes;
     http.header_timeout = options_.header_timeout;
@@ -357,7 +358,8 @@ class Server::Parts {
     return {{"version", options_.own_version},
             {"node", options_.node_name},
             {"read_only", options_.read_only},
-            {"on_network", is_on_network()}};
+            {"on_network", is_on_network()},
+            {"api_keys", keys_ != nullptr}};
   }
 
   metrics::Load load() const {

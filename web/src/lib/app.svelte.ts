@@ -51,6 +51,7 @@ export interface ServerInfo {
   node: string;
   read_only: boolean;
   on_network: boolean;
+  api_keys: boolean; // requests need a key
 }
 
 // Returns a handler that gives `value` if the API key of the page lacks the role for a request.
