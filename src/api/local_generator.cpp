@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "api/answer_shape.h"
+#include "api/cache_salt.h"
 #include "api/prompt_builder.h"
 #include "api/prompt_images.h"
 #include "api/request_options.h"
@@ -73,10 +74,22 @@ scheduler::ModelCost cost_of(const ServedModel& model, const Sizing& sizing,
                             completion.overflow_policy == "shift");
 }
 
+// Estimates the tokens of a request that are evaluated or generated.
+uint64_t work_of(const Sizing& sizing, const scheduler::Completion& completion) {
+  const size_t n_room = sizing.context - std::min(sizing.context, sizing.n_prompt);
+  const size_t n_expected = context::expected_context(sizing.n_prompt, sizing.context);
+  const size_t n_answer = completion.num_predict >= 0
+                              ? std::min(static_cast<size_t>(completion.num_predict), n_room)
+                              : n_expected - std::min(n_expected, sizing.n_prompt);
+  return std::max<uint64_t>(sizing.n_prompt + n_answer, 1);
+}
+
 // Returns the text of a request after its end: the tokens that were evaluated. The last token of an
 // answer was not, except before an end token, which is not part of the answer.
 SlotText text_of(const scheduler::Completion& completion, const scheduler::CompletionEnd& end) {
-  SlotText text{.text = {.tokens = completion.prompt, .adapters = completion.adapters},
+  SlotText text{.text = {.tokens = completion.prompt,
+                         .adapters = completion.adapters,
+                         .salt = completion.salt},
                 .has_images = !completion.images.empty()};
   std::vector<int32_t>& tokens = text.text.tokens;
   tokens.insert(tokens.end(), end.tokens.begin(), end.tokens.end());
@@ -444,7 +457,8 @@ LocalGenerator::Plan LocalGenerator::plan(const ServedModel& model,
                      .constraint = std::move(shape.constraint),
                      .ends_repetition = size_request.num_predict < 0,
                      .markers = {markers.begin(), markers.end()},
-                     .adapters = model.adapters_of_request()};
+                     .adapters = model.adapters_of_request(),
+                     .salt = prefix_salt(trace.key(), request.cache_salt)};
   plan.format = std::move(shape.format);
   if (plan.completion.num_predict == context::kUnlimited && !ends_when_full)
     plan.completion.num_predict = static_cast<int64_t>(kMaxContexts * size.max_context);
@@ -484,12 +498,16 @@ void LocalGenerator::answer(const ServedModel& model, const GenerationRequest& r
   };
   scheduler::Job job = job_of(model, request, cost);
   job.digest = digest_of(plan.completion);
+  job.tenant = trace.key();
+  job.weight = trace.weight();
+  job.work = work_of(plan.sizing, plan.completion);
   const auto lease = scheduler_.acquire(job, stop, on_stage);
   const Clock::time_point assigned = Clock::now();
   metrics_.queued(model.name, trace.route(), assigned - trace.began());
 
   const scheduler::Completion& completion = plan.completion;
-  Slots::Use slot = slots_.begin(model.key, request.slot, completion.prompt);
+  Slots::Use slot =
+      slots_.begin(slot_key(model.key, completion.salt), request.slot, completion.prompt);
   writer.set_slot(slot.id());
   slot.set(text_of(completion, {}));
   plan.completion.may_begin_again = sink.holds_back();

@@ -55,7 +55,7 @@ TEST(TokenBucket, ClockThatGoesBackAddsNothing) {
 
 // Random clients against the promise of the header: over any time, tokens that requests take are at
 // most the refill, one minute, and what the last request takes too much.
-TEST(TokenBucket, NeverGivesMoreThanItsRateAndTellsWhenToComeBack) {
+TEST(TokenBucket, NeverGivesMoreThanItsRateAndShowsWhenToComeBack) {
   for (unsigned seed = 0; seed < 200; ++seed) {
     std::mt19937 random(seed);
     const uint64_t per_minute = 1 + random() % 100'000;

@@ -87,9 +87,15 @@ Trace::Trace(std::string id, std::string route, std::string node)
       began_(Clock::now()),
       began_at_(std::chrono::system_clock::now()) {}
 
-void Trace::set_key(std::string_view name) {
+void Trace::set_key(std::string_view name, uint32_t weight) {
   const std::lock_guard lock(mutex_);
   key_ = utf8::sanitized(name);
+  weight_ = weight;
+}
+
+uint32_t Trace::weight() const {
+  const std::lock_guard lock(mutex_);
+  return weight_;
 }
 
 std::string Trace::key() const {

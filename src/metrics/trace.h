@@ -47,9 +47,11 @@ class Trace {
   Clock::time_point began() const noexcept { return began_; }
   const std::string& route() const noexcept { return route_; }
 
-  // Sets the name of the API key that the request has. The name is empty if the server has no keys.
-  void set_key(std::string_view name);
+  // Sets the name and the weight of the API key that the request has. The name is empty if the
+  // server has no keys.
+  void set_key(std::string_view name, uint32_t weight = 1);
   std::string key() const;
+  uint32_t weight() const;
   // Adds tokens to the cost of the request. Not part of the JSON.
   void add_cost(const TokenCost& cost);
   TokenCost cost() const;
@@ -107,6 +109,7 @@ class Trace {
   std::chrono::nanoseconds duration_{};
   int status_ = 0;
   std::string key_;
+  uint32_t weight_ = 1;  // of the key
   TokenCost cost_;
   std::string model_;
   std::string parent_;

@@ -185,6 +185,7 @@ class Caller {
       call.add_header("Retry-After", std::to_string(begun.retry_after));
       throw http::StatusError(429, begun.why);
     }
+    call.trace().set_key(account->name(), account->weight());
     return std::move(begun.use);
   }
 

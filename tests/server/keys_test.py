@@ -1,16 +1,21 @@
-"""API keys with a real server: the commands, the roles, the limits, clients.
+"""API keys with a real server: the commands, the roles, the limits, tenants that see nothing of each other, fair shares, clients.
 
 keys_test.py --billow PROGRAM --make-models PROGRAM [unittest arguments]
 """
 
 import argparse
+import concurrent.futures
+import http.client
 import json
 import os
 import pathlib
 import random
+import signal
+import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
 
@@ -21,6 +26,7 @@ parser.add_argument("--billow", required=True)
 parser.add_argument("--make-models", required=True)
 options, rest = parser.parse_known_args()
 
+BLOCK = 64  # tokens
 DEADLINE = 120  # seconds
 
 
@@ -169,6 +175,158 @@ class Keys(Place):
         self.assertEqual(status, 429, text)
         self.assertGreater(int(headers["Retry-After"]), 60)
         self.assertEqual(self.ask(self.admin, "POST", "/completion", {"model": "m", "prompt": "x", "n_predict": 1})[0], 200)
+
+
+class UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path):
+        super().__init__("localhost")
+        self.path = str(path)
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.connect(self.path)
+
+
+class UnixSocket(Place):
+    def serve(self, path, *arguments):
+        command = [options.billow, "serve", "--host", f"unix:{path}", "--models", str(self.folder / "models"), *arguments]
+        process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(lambda: (process.kill(), process.communicate()))
+        return process
+
+    def status(self, path):
+        connection = UnixConnection(path)
+        try:
+            connection.request("GET", "/api/tags")
+            return connection.getresponse().status
+        except OSError:
+            return 0
+        finally:
+            connection.close()
+
+    def test_the_server_listens_on_a_unix_socket_only(self):
+        path = self.folder / "billow.sock"
+        first = self.serve(path)
+        self.assertTrue(becomes_true(lambda: self.status(path) == 200))
+        self.assertEqual(path.stat().st_mode & 0o777, 0o660)
+        second = self.serve(path)
+        self.assertEqual(second.wait(DEADLINE), 1)
+        self.assertIn("another process listens on it", second.stderr.read())
+        first.kill()  # leaves the file
+        first.wait()
+        self.assertTrue(path.exists())
+        third = self.serve(path, "--api-keys", str(self.folder / "keys.toml")) if self.add("ann") else None
+        self.assertTrue(becomes_true(lambda: self.status(path) == 401), "keys are needed on a Unix socket, too")
+        third.send_signal(signal.SIGTERM)
+        self.assertEqual(third.wait(DEADLINE), 0)
+        self.assertFalse(path.exists())
+        self.assertIn(f"Listening on {path} (version", third.stderr.read())
+
+    def test_two_sockets_are_refused(self):
+        process = self.serve(self.folder / "a", "--socket", str(self.folder / "b"))
+        self.assertEqual(process.wait(DEADLINE), 1)
+        self.assertIn("name two Unix sockets", process.stderr.read())
+
+
+class Tenants(Place):
+    def test_tenants_share_no_prefixes(self):
+        ann, bob = self.add("ann"), self.add("bob")
+        self.start()
+        prompt = tokens(6 * BLOCK + 10, 1)
+        self.assertEqual(self.cached(ann, prompt), 0)
+        self.assertEqual(self.cached(ann, prompt), 6 * BLOCK)
+        self.assertEqual(self.cached(bob, prompt), 0)
+        self.assertEqual(self.cached(bob, prompt), 6 * BLOCK)
+        self.assertEqual(self.cached(ann, prompt, cache_salt="mine"), 0)
+        self.assertEqual(self.cached(ann, prompt, cache_salt="mine"), 6 * BLOCK)
+        self.assertEqual(self.cached(bob, prompt, cache_salt="mine"), 0)
+
+    def test_salts_of_one_key_and_the_digests_of_prefixes(self):
+        self.start()
+        prompt = tokens(3 * BLOCK + 10, 2)
+        self.complete(self.admin, prompt)
+        self.complete(self.admin, prompt, cache_salt="x")
+        listed = json.loads(self.ask(self.admin, "GET", "/api/ps?prefixes=20")[2])["models"][0]["prefixes"]
+        digests = {prefix["digests"][0] for prefix in listed}
+        self.assertEqual(len(digests), 2, listed)
+
+    def test_conversations_on_disk_belong_to_their_tenant_after_a_restart(self):
+        ann, bob = self.add("ann"), self.add("bob")
+        self.start("--sessions-limit", "1G")
+        prompt = tokens(6 * BLOCK + 10, 3)
+        self.complete(ann, prompt)
+        saved = {"filename": "s", "model": "m"}
+        slot = self.complete(ann, prompt)["id_slot"]
+        status, _, text = self.ask(ann, "POST", f"/slots/{slot}?action=save", saved)
+        self.assertEqual(status, 200, text)
+        self.assertEqual(json.loads(text)["n_saved_kv"] % BLOCK, 0)
+        self.assertGreaterEqual(json.loads(text)["n_saved_kv"], 6 * BLOCK)
+        self.assertEqual(self.ask(bob, "POST", "/slots/0?action=restore", saved)[0], 400)
+        self.server.stop()
+        self.server = Server(self.folder, ["--threads", "1", "--sessions-limit", "1G", "--api-keys", str(self.file)], options.billow)
+        self.assertEqual(self.cached(bob, prompt), 0)
+        self.assertEqual(self.cached(ann, prompt), 6 * BLOCK)
+
+    def test_responses_belong_to_their_tenant(self):
+        ann, bob = self.add("ann"), self.add("bob")
+        self.start()
+        status, _, text = self.ask(ann, "POST", "/v1/responses", {"model": "m", "input": "x", "max_output_tokens": 4})
+        self.assertEqual(status, 200, text)
+        path = "/v1/responses/" + json.loads(text)["id"]
+        self.assertEqual([self.ask(key, "GET", path)[0] for key in (ann, bob)], [200, 404])
+
+    def test_a_wrong_salt_is_refused(self):
+        self.start()
+        for path, body in (("/api/generate", {"prompt": "x"}), ("/api/chat", {"messages": [{"role": "user", "content": "x"}]}),
+                           ("/v1/chat/completions", {"messages": [{"role": "user", "content": "x"}]}), ("/v1/completions", {"prompt": "x"})):
+            status, _, text = self.ask(self.admin, "POST", path, {"model": "m", "cache_salt": 7, **body})
+            self.assertEqual(status, 400, path)
+            self.assertIn("cache_salt must be a text", text.decode())
+
+
+class Fairness(Place):
+    # Requests of two tenants at 10:1. Both always have requests that wait.
+    N_TOKENS = 24
+    N_BEFORE = 20  # requests before the count begins, because the clients do not begin at the same time
+    N_REQUESTS = 200
+
+    def shares(self, weights=(1, 1)):
+        ann, bob = (self.add(name, "--weight", str(weight)) for name, weight in zip(("ann", "bob"), weights))
+        self.start("--parallel", "2")
+        self.complete(self.admin, [5])  # loads the model
+        ends = threading.Event()
+        lock = threading.Lock()
+        done = {ann: 0, bob: 0}
+        begun = []
+
+        def ask_again_and_again(key, seed):
+            source = random.Random(seed)
+            while not ends.is_set():
+                self.complete(key, [source.randrange(10, 290) for _ in range(8)], n=self.N_TOKENS)
+                with lock:
+                    begun.append(key)
+                    if not ends.is_set() and len(begun) > self.N_BEFORE:
+                        done[key] += 1
+                    if sum(done.values()) >= self.N_REQUESTS:
+                        ends.set()
+
+        with concurrent.futures.ThreadPoolExecutor(66) as threads:
+            # Enough clients of the small tenant that one of them always waits, also on a machine with other work.
+            working = [threads.submit(ask_again_and_again, key, i) for key, n in ((ann, 60), (bob, 6)) for i in range(n)]
+            for work in working:
+                work.result(DEADLINE)
+        print(f"share of the small tenant: {done[bob] / sum(done.values()):.3f}")
+        return done[bob] / sum(done.values())
+
+    def test_two_tenants_at_ten_to_one_get_equal_shares(self):
+        share = self.shares()
+        self.assertGreaterEqual(share, 0.4)
+        self.assertLessEqual(share, 0.6)
+
+    def test_weights_change_the_shares(self):
+        share = self.shares(weights=(3, 1))
+        self.assertGreaterEqual(share, 0.15)
+        self.assertLessEqual(share, 0.35)
 
 
 if __name__ == "__main__":
