@@ -119,7 +119,7 @@ TEST_F(GateTest, ErrorsHaveTheFormatOfTheirApi) {
     return Json::parse(send(Method::kPost, path, "{}").body);
   };
   EXPECT_TRUE(error("/api/chat")["error"].is_string());
-  EXPECT_EQ(error("/v1/chat/completions")["error"]["type"], "authentication_error");
+  EXPECT_EQ(error("/v1/chat/completions")["error"]["type"], "api_error");  // as in Ollama
   EXPECT_EQ(error("/v1/messages")["error"]["type"], "authentication_error");
   EXPECT_EQ(error("/completion")["error"]["type"], "authentication_error");
   EXPECT_EQ(error("/rerank")["error_type"], "Validation");

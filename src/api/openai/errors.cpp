@@ -1,28 +1,15 @@
 #include "api/openai/errors.h"
 
-#include <algorithm>
-
 #include "api/fields.h"
 #include "base/json.h"
 #include "http/status.h"
 
 namespace billow::api::openai {
-namespace {
-
-struct StatusType {
-  int status;
-  const char* type;
-};
-constexpr StatusType kTypes[] = {
-    {400, "invalid_request_error"}, {401, "authentication_error"}, {403, "permission_error"},
-    {404, "not_found_error"},       {429, "rate_limit_error"},
-};
-
-}  // namespace
 
 std::string error_json(int status, std::string_view text) {
-  const auto* known = std::ranges::find(kTypes, status, &StatusType::status);
-  const char* type = known == std::end(kTypes) ? "api_error" : known->type;
+  const char* type = "api_error";
+  if (status == 400) type = "invalid_request_error";
+  if (status == 404) type = "not_found_error";
   Json error;
   error["message"] = text;
   error["type"] = type;

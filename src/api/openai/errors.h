@@ -10,9 +10,8 @@
 
 namespace billow::api::openai {
 
-// Returns the error as compact JSON. Its type follows from the status: "invalid_request_error" for
-// 400, "authentication_error" for 401, "permission_error" for 403, "not_found_error" for 404,
-// "rate_limit_error" for 429, otherwise "api_error".
+// Returns the error as compact JSON. Its type is "invalid_request_error" for 400, "not_found_error"
+// for 404, otherwise "api_error".
 std::string error_json(int status, std::string_view text);
 
 // Returns the whole answer (api::ShapeError).
