@@ -22,16 +22,17 @@ set(BILLOW_MODULE_TABLE
   "http: base"
   "web: base http"
   "store: base gguf"
+  "keys: base store"
   "registry: base http store"
   "process: base http"
   "scheduler: base cpu context http constraint process"
   "api: base gguf tokenizer prompt output constraint context image vision metrics http store registry process scheduler convert quantize"
-  "server: base cpu gguf tokenizer prompt output constraint context image vision metrics http web store registry process scheduler api"
+  "server: base cpu gguf tokenizer prompt output constraint context image vision metrics http web store keys registry process scheduler api"
   "arch: base gguf quant tensor kernels nn kv vision"
   "engine: base cpu gguf quantize tokenizer constraint kernels tensor nn kv context vision arch"
   "runner: base gguf tokenizer constraint kernels tensor kv context image vision http arch engine"
   "llama: base gguf tokenizer constraint context kernels http process engine runner"
-  "cli: base cpu gguf tokenizer prompt output constraint quant convert quantize kernels tensor nn kv context image vision metrics http web store registry process scheduler api server arch engine runner llama"
+  "cli: base cpu gguf tokenizer prompt output constraint quant convert quantize kernels tensor nn kv context image vision metrics http web store keys registry process scheduler api server arch engine runner llama"
 )
 
 # The same for headers of Billow outside src/, from the build or from the bridge: "header: modules that may include it".
@@ -117,7 +118,7 @@ function(billow_parts_alone name)
 endfunction()
 
 # Test binaries whose tests start threads. Their label ends in "-threads", and `ninja threaded_tests` builds them.
-set(BILLOW_THREADED_TESTS test_api test_cpu test_engine test_http test_kv test_metrics test_llama test_nn test_process test_registry test_runner test_scheduler
+set(BILLOW_THREADED_TESTS test_api test_cpu test_engine test_http test_keys test_kv test_metrics test_llama test_nn test_process test_registry test_runner test_scheduler
   test_server test_store)
 add_custom_target(threaded_tests)
 

@@ -129,6 +129,8 @@ struct GenerationRequest {
   std::string prediction{};
   bool logprobs = false;
   int top_logprobs = 0;
+  // cache_salt: requests with different salts share no prefixes, drafts or pictures
+  std::string cache_salt{};
   std::optional<int64_t> slot{};  // id_slot: the slot that holds the text (api/slots.h)
   bool render_only = false;       // _debug_render_only
   bool live_events = false;       // the client wants notices of transitions and compactions

@@ -185,7 +185,7 @@ void take(scheduler::EmbedOutput output, size_t n_tokens, size_t size, const Emb
 }
 
 void embed_all(scheduler::Lease& lease, Prepared prepared, const EmbedRequest& request,
-               const ServedModel& model, EmbedReply& reply) {
+               const std::string& client, const ServedModel& model, EmbedReply& reply) {
   const scheduler::ModelFacts& facts = model.facts();
   const bool by_token = (request.pooling.empty() ? facts.pooling : request.pooling) == "none";
   std::vector<size_t> n_tokens;
@@ -195,7 +195,7 @@ void embed_all(scheduler::Lease& lease, Prepared prepared, const EmbedRequest& r
                                                  .pooling = request.pooling,
                                                  .adapters = model.adapters_of_request(),
                                                  .is_bulk = request.is_bulk,
-                                                 .client = request.client});
+                                                 .client = client});
   if (outputs.size() != n_tokens.size())
     throw StatusError(500, "the runner returned a different number of vectors than requested");
   for (size_t i = 0; i < outputs.size(); ++i)
@@ -286,13 +286,20 @@ EmbedReply LocalEmbedder::embed(const EmbedRequest& request, std::stop_token sto
                           .engine = model->engine(),
                           .keep_alive = request.keep_alive,
                           .label = model->label,
-                          .digest = only_loads ? 0 : digest_of(prepared, request, *model)},
+                          .digest = only_loads ? 0 : digest_of(prepared, request, *model),
+                          .tenant = trace.key(),
+                          .work = std::max<uint64_t>(reply.n_prompt, 1),
+                          .weight = trace.weight()},
                          stop, trace_stages(trace));
   const Clock::time_point assigned = Clock::now();
   reply.load = assigned - trace.began();
   if (!only_loads) {
     metrics_.queued(model->name, trace.route(), reply.load);
-    embed_all(*lease, std::move(prepared), request, *model, reply);
+    trace.add_cost({.n_evaluated = reply.n_prompt});
+    // All clients with the same API key are one client, so that keys take turns.
+    const std::string key = trace.key();
+    embed_all(*lease, std::move(prepared), request, key.empty() ? request.client : key, *model,
+              reply);
     trace.span("embedded", assigned, Clock::now());
     metrics_.tokens(model->name, {.n_prompt = reply.n_prompt});
   }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "api/answer_shape.h"
+#include "api/cache_salt.h"
 #include "api/prompt_builder.h"
 #include "api/prompt_images.h"
 #include "api/request_options.h"
@@ -73,10 +74,22 @@ scheduler::ModelCost cost_of(const ServedModel& model, const Sizing& sizing,
                             completion.overflow_policy == "shift");
 }
 
+// Estimates the tokens of a request that are evaluated or generated.
+uint64_t work_of(const Sizing& sizing, const scheduler::Completion& completion) {
+  const size_t n_room = sizing.context - std::min(sizing.context, sizing.n_prompt);
+  const size_t n_expected = context::expected_context(sizing.n_prompt, sizing.context);
+  const size_t n_answer = completion.num_predict >= 0
+                              ? std::min(static_cast<size_t>(completion.num_predict), n_room)
+                              : n_expected - std::min(n_expected, sizing.n_prompt);
+  return std::max<uint64_t>(sizing.n_prompt + n_answer, 1);
+}
+
 // Returns the text of a request after its end: the tokens that were evaluated. The last token of an
 // answer was not, except before an end token, which is not part of the answer.
 SlotText text_of(const scheduler::Completion& completion, const scheduler::CompletionEnd& end) {
-  SlotText text{.text = {.tokens = completion.prompt, .adapters = completion.adapters},
+  SlotText text{.text = {.tokens = completion.prompt,
+                         .adapters = completion.adapters,
+                         .salt = completion.salt},
                 .has_images = !completion.images.empty()};
   std::vector<int32_t>& tokens = text.text.tokens;
   tokens.insert(tokens.end(), end.tokens.begin(), end.tokens.end());
@@ -147,6 +160,8 @@ AnswerForm form_of(const ServedModel& model, const GenerationRequest& request,
   return form;
 }
 
+constexpr size_t kBytesPerToken = 4;  // of common texts
+
 // Converts a runner's output and passes it to the sink.
 class Writer {
  public:
@@ -188,6 +203,7 @@ class Writer {
       if (!sink_.holds_back()) trace_.mark("first token");
     }
     Delta delta{.slot = slot_};
+    n_bytes_ += piece.text.size();
     if (!piece.text.empty()) {
       std::vector<output::Mark> marks;
       for (const scheduler::TextMark& mark : piece.marks)
@@ -214,6 +230,8 @@ class Writer {
   }
 
   std::optional<Clock::time_point> first() const { return first_; }
+  // Estimates how many tokens the answer has so far, from its bytes.
+  size_t n_tokens_about() const { return n_bytes_ / kBytesPerToken; }
 
  private:
   bool send_prompt(const std::vector<scheduler::TokenLogprob>& logprobs) {
@@ -254,6 +272,7 @@ class Writer {
   output::Parser parser_;
   std::string prompt_;  // precedes the answer
   int64_t slot_ = -1;
+  size_t n_bytes_ = 0;
   Sink& sink_;
   metrics::Trace& trace_;
   const std::function<void(const Json& event)> on_event_;
@@ -438,7 +457,8 @@ LocalGenerator::Plan LocalGenerator::plan(const ServedModel& model,
                      .constraint = std::move(shape.constraint),
                      .ends_repetition = size_request.num_predict < 0,
                      .markers = {markers.begin(), markers.end()},
-                     .adapters = model.adapters_of_request()};
+                     .adapters = model.adapters_of_request(),
+                     .salt = prefix_salt(trace.key(), request.cache_salt)};
   plan.format = std::move(shape.format);
   if (plan.completion.num_predict == context::kUnlimited && !ends_when_full)
     plan.completion.num_predict = static_cast<int64_t>(kMaxContexts * size.max_context);
@@ -478,21 +498,35 @@ void LocalGenerator::answer(const ServedModel& model, const GenerationRequest& r
   };
   scheduler::Job job = job_of(model, request, cost);
   job.digest = digest_of(plan.completion);
+  job.tenant = trace.key();
+  job.weight = trace.weight();
+  job.work = work_of(plan.sizing, plan.completion);
   const auto lease = scheduler_.acquire(job, stop, on_stage);
   const Clock::time_point assigned = Clock::now();
   metrics_.queued(model.name, trace.route(), assigned - trace.began());
 
   const scheduler::Completion& completion = plan.completion;
-  Slots::Use slot = slots_.begin(model.key, request.slot, completion.prompt);
+  Slots::Use slot =
+      slots_.begin(slot_key(model.key, completion.salt), request.slot, completion.prompt);
   writer.set_slot(slot.id());
   slot.set(text_of(completion, {}));
   plan.completion.may_begin_again = sink.holds_back();
   bool wanted = !request.echo || writer.echo(prompt_text(model, request, plan.prompt));
   if (!wanted) throw scheduler::Cancelled();
-  const scheduler::CompletionEnd end = lease->complete(
-      plan.completion,
-      [&](const scheduler::CompletionPiece& piece) { return wanted = writer.take(piece); });
-  if (!wanted) throw scheduler::Cancelled();
+  const scheduler::CompletionEnd end = [&] {
+    try {
+      scheduler::CompletionEnd ended = lease->complete(
+          plan.completion,
+          [&](const scheduler::CompletionPiece& piece) { return wanted = writer.take(piece); });
+      if (!wanted) throw scheduler::Cancelled();
+      return ended;
+    } catch (const scheduler::Cancelled&) {
+      trace.add_cost({.n_evaluated = plan.sizing.n_prompt, .n_generated = writer.n_tokens_about()});
+      throw;
+    }
+  }();
+  trace.add_cost({.n_evaluated = end.n_prompt - std::min(end.n_prompt, end.n_cached),
+                  .n_generated = end.n_generated});
   if (!end.error.empty()) throw StatusError(500, end.error);
   // A context that became full has dropped tokens, so that no KV of the whole text exists.
   if (completion.prompt.size() + end.tokens.size() <= plan.sizing.context)

@@ -25,7 +25,8 @@ struct SlotText {
 
 class Slots {
  public:
-  static constexpr size_t kMaxModels = 16;  // with slots; the least recently used ones lose theirs
+  // Models and salts with slots; the least recently used ones lose theirs.
+  static constexpr size_t kMaxModels = 64;
 
   // `n_slots` is the number of slots of each runner.
   explicit Slots(size_t n_slots) : n_slots_(n_slots) {}
@@ -53,7 +54,7 @@ class Slots {
   // is one: the slot whose text has the longest common prefix with the prompt, if that is at least
   // a tenth of the prompt. Otherwise an empty slot, or the least recently used one. A wanted slot
   // may have other requests: then the last one to end decides about the text. Throws
-  // http::StatusError (400) if the wanted slot does not exist. `key` is the model's runner key.
+  // http::StatusError (400) if the wanted slot does not exist. `key`: slot_key().
   Use begin(const std::string& key, std::optional<int64_t> wanted, std::span<const int32_t> prompt);
 
   // Throws http::StatusError (400) if there is no such slot.

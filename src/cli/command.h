@@ -44,6 +44,8 @@ void add_rm(CLI::App& app);
 void add_stop(CLI::App& app);
 void add_embed(CLI::App& app);
 void add_fingerprint(CLI::App& app);
+// API keys of servers.
+void add_keys(CLI::App& app);
 // For several servers; its files are in fleet/.
 void add_fleet(CLI::App& app);
 

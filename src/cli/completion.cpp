@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "cli/api_key.h"
 #include "cli/client/command_line.h"
 #include "cli/command.h"
 #include "cli/program.h"
@@ -71,8 +72,9 @@ std::vector<Offer> models() {
   std::vector<Offer> offers;
   try {
     const scheduler::Endpoint server = client_environment().host.for_clients();
-    http::Client client({.host = server.host, .port = server.port},
-                        {.connect_timeout = kListTimeout, .idle_timeout = kListTimeout});
+    http::Client client(
+        {.host = server.host, .port = server.port},
+        {.connect_timeout = kListTimeout, .idle_timeout = kListTimeout, .headers = key_headers()});
     const Json reply = Json::parse(client.send({.target = "/api/tags"}).body);
     for (const Json& model : reply.at("models"))
       offers.push_back({model.at("name").get<std::string>(), "model"});
@@ -88,8 +90,12 @@ bool takes_models(const std::string& command) {
   return false;
 }
 
-// The actions of `billow fleet`.
-std::vector<Offer> actions() { return {{"config", ""}, {"check", ""}, {"status", ""}}; }
+// The actions of a command that has actions; none for other commands.
+std::vector<Offer> actions(const std::string& command) {
+  if (command == "fleet") return {{"config", ""}, {"check", ""}, {"status", ""}};
+  if (command == "keys") return {{"add", ""}, {"list", ""}, {"revoke", ""}};
+  return {};
+}
 
 std::vector<Offer> offers_for(const CLI::App& app, const std::vector<std::string>& words) {
   if (words.size() <= 1) return commands(app);
@@ -99,7 +105,8 @@ std::vector<Offer> offers_for(const CLI::App& app, const std::vector<std::string
     return values(*option);
   if (words.back().starts_with('-')) return options(*command);
   if (command->get_name() == "help") return commands(app);
-  if (command->get_name() == "fleet" && words.size() == 2) return actions();
+  if (words.size() == 2)
+    if (std::vector<Offer> offered = actions(command->get_name()); !offered.empty()) return offered;
   return takes_models(command->get_name()) ? models() : std::vector<Offer>{};
 }
 

@@ -26,6 +26,7 @@ constexpr uintmax_t kMaxFileBytes = 1 << 20;
 constexpr std::pair<std::string_view, std::string_view> kVariables[] = {
     {"host", "HOST"},
     {"origins", "ORIGINS"},
+    {"api-keys", "API_KEYS"},
     {"max-queue", "MAX_QUEUE"},
     {"models", "MODELS"},
     {"parallel", "NUM_PARALLEL"},

@@ -23,6 +23,7 @@
 #include "base/byte_size.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "cli/api_key.h"
 #include "cli/client/command_line.h"
 #include "cli/command.h"
 #include "cli/config_file.h"
@@ -230,8 +231,12 @@ Finding check_disk(const std::string& folder) {
 
 std::optional<Json> get_json(const scheduler::Endpoint& server, const std::string& target) {
   http::Client client({.host = server.host, .port = server.port},
-                      {.connect_timeout = kServerTimeout, .idle_timeout = kServerTimeout});
+                      {.connect_timeout = kServerTimeout,
+                       .idle_timeout = kServerTimeout,
+                       .headers = key_headers()});
   const http::Response reply = client.send({.target = target});
+  if (reply.status == 401)
+    throw Error(ErrorCode::kPermissionDenied, "it needs an API key; set BILLOW_API_KEY");
   if (reply.status != 200) return std::nullopt;
   const Json json = Json::parse(reply.body, nullptr, false);
   return json.is_object() ? std::optional<Json>(json) : std::nullopt;

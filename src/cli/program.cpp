@@ -20,7 +20,7 @@ namespace {
 constexpr const char* kStart = "Start here";
 constexpr const char* kModels = "Models of a server";
 constexpr const char* kTexts = "Embeddings of a server";
-constexpr const char* kFleet = "Several servers";
+constexpr const char* kFleet = "Several servers and users";
 constexpr const char* kLocal = "Without a server, from a GGUF file";
 constexpr const char* kFiles = "Model files";
 constexpr const char* kLook = "Help and diagnosis";
@@ -65,6 +65,11 @@ const std::vector<CommandRow>& command_rows() {
        kFleet,
        {"billow fleet config --hosts fleet.toml > /etc/haproxy/haproxy.cfg",
         "billow fleet check --hosts fleet.toml", "billow fleet status --hosts fleet.toml --watch"}},
+      {"keys",
+       add_keys,
+       kFleet,
+       {"billow keys add ann --max-requests 4 --file keys.toml",
+        "billow keys list --file keys.toml", "billow keys revoke ann --file keys.toml"}},
       {"generate",
        add_generate,
        kLocal,

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "cli/api_key.h"
 #include "cli/command.h"
 #include "cli/console.h"
 #include "cli/variable.h"
@@ -45,7 +46,7 @@ scheduler::Endpoint endpoint_of(const Options& options) {
 // Sends the request and returns the body of the response.
 std::string fetch(const Options& options) {
   const scheduler::Endpoint endpoint = endpoint_of(options);
-  http::Client client({.host = endpoint.host, .port = endpoint.port});
+  http::Client client({.host = endpoint.host, .port = endpoint.port}, {.headers = key_headers()});
   std::string target = (endpoint.path.empty() ? "" : "/" + endpoint.path) + "/api/trace";
   if (!options.id.empty()) target += "/" + options.id;  // an id has no byte that needs an escape
   if (options.chrome) target += "?format=chrome";

@@ -1,6 +1,5 @@
 // billow serve: starts the server. Its settings come from the environment, as Ollama's do, and from
 // options. Options override the environment.
-#include <pthread.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -9,13 +8,11 @@
 #include <atomic>
 #include <charconv>
 #include <chrono>
-#include <condition_variable>
-#include <csignal>
 #include <cstdlib>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -26,6 +23,7 @@
 #include "cli/command.h"
 #include "cli/embed_sizes.h"
 #include "cli/engine_options.h"
+#include "cli/shutdown.h"
 #include "cli/variable.h"
 #include "cli/version.h"
 #include "cpu/cores.h"
@@ -48,6 +46,7 @@ struct ServeOptions {
   std::string socket;
   std::string models;
   std::string origins;
+  std::string api_keys;
   std::string keep_alive;
   std::string num_ctx_policy = "ignore";
   size_t max_context = 0;
@@ -93,6 +92,8 @@ constexpr const char* kProgram = "/proc/self/exe";
 constexpr size_t kMaxTransferStreams = 64;
 constexpr size_t kMaxParallel = 1024;            // of a runner
 constexpr uint64_t kMaxStreamInterval = 10'000;  // ms, of a runner
+
+constexpr std::string_view kUnix = "unix:";  // before the path of a Unix socket
 
 void warn(const std::string& text) { log::warn(text); }
 // Options must make sense, where variables of the environment only cause a warning.
@@ -272,17 +273,41 @@ scheduler::DescribeModel describe_with(const std::vector<std::string>& arguments
   };
 }
 
-server::Options server_options(const ServeOptions& options,
-                               const scheduler::Environment& environment,
-                               const std::vector<std::string>& arguments) {
+// Sets where the server listens.
+void set_address(const ServeOptions& options, const scheduler::Environment& environment,
+                 server::Options& made) {
+  made.socket_path = options.socket;
+  if (options.host.starts_with(kUnix)) {
+    if (!options.socket.empty())
+      throw Error(ErrorCode::kInvalidInput, "--host unix:PATH and --socket name two Unix sockets");
+    made.host.clear();
+    made.port = 0;
+    made.socket_path = options.host.substr(kUnix.size());
+    made.socket_mode = 0660;  // a proxy of the same group may connect
+    if (made.socket_path.empty())
+      throw Error(ErrorCode::kInvalidInput, "--host unix:PATH needs the path of the socket");
+    return;
+  }
   const scheduler::Endpoint where = options.host.empty()
                                         ? environment.host
                                         : scheduler::parse_endpoint(options.host, "--host", refuse);
-  server::Options made;
   made.host = where.host.empty() ? "::" : where.host;
   made.port = where.port;
-  made.socket_path = options.socket;
+}
+
+std::string address_text(const server::Options& options, uint16_t port) {
+  const std::string tcp = options.host.empty() ? "" : options.host + ":" + std::to_string(port);
+  const char* between = options.socket_path.empty() || tcp.empty() ? "" : " and ";
+  return options.socket_path + between + tcp;
+}
+
+server::Options server_options(const ServeOptions& options,
+                               const scheduler::Environment& environment,
+                               const std::vector<std::string>& arguments) {
+  server::Options made;
+  set_address(options, environment, made);
   made.origins = options.origins.empty() ? joined(environment.origins) : options.origins;
+  made.api_keys = options.api_keys.empty() ? environment.api_keys : options.api_keys;
   made.max_connections = options.max_connections;
   made.max_body_bytes = parse_byte_size(options.max_body);
   if (!options.max_bodies.empty()) {
@@ -320,69 +345,6 @@ server::Options server_options(const ServeOptions& options,
   return made;
 }
 
-// Blocks SIGINT and SIGTERM in this thread and in the threads that it starts, and waits for them.
-class Signals {
- public:
-  Signals() {
-    ::sigemptyset(&set_);
-    ::sigaddset(&set_, SIGINT);
-    ::sigaddset(&set_, SIGTERM);
-    ::pthread_sigmask(SIG_BLOCK, &set_, nullptr);
-  }
-  // Returns whether a signal comes within `time`.
-  bool wait_for(milliseconds time) const {
-    timespec limit{};
-    limit.tv_sec = time.count() / 1000;
-    limit.tv_nsec = time.count() % 1000 * 1'000'000;
-    return ::sigtimedwait(&set_, nullptr, &limit) > 0;
-  }
-
- private:
-  sigset_t set_{};
-};
-
-// Ends the process if the server does not end in time, because a thread may hang in a file system
-// that does not answer. Runners end with the process.
-class LastResort {
- public:
-  ~LastResort() {
-    {
-      const std::scoped_lock lock(mutex_);
-      ended_ = true;
-    }
-    changed_.notify_all();
-  }
-  // Restarts the countdown.
-  void arm(milliseconds left) {
-    {
-      const std::scoped_lock lock(mutex_);
-      until_ = std::chrono::steady_clock::now() + left;
-    }
-    changed_.notify_all();
-    if (!watch_.joinable()) watch_ = std::jthread([this] { watch(); });
-  }
-
- private:
-  void watch() {
-    std::unique_lock lock(mutex_);
-    while (!ended_) {
-      if (std::chrono::steady_clock::now() >= until_) {
-        log::warn(
-            "some threads wait for a file system that does not answer: the process ends without "
-            "them");
-        std::_Exit(1);
-      }
-      changed_.wait_until(lock, until_);
-    }
-  }
-
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool ended_ = false;
-  std::chrono::steady_clock::time_point until_;
-  std::jthread watch_;
-};
-
 // Time that aborted requests have to end.
 constexpr milliseconds kEndTime = std::chrono::seconds(10);
 
@@ -402,9 +364,11 @@ void run(const ServeOptions& options) {
   server::Server server(made);
   log::info("models in " + made.models + ", memory for them " +
             format_byte_size(made.models_loaded.budget_bytes));
-  log::info("Listening on " + (made.socket_path.empty() ? "" : made.socket_path + " and ") +
-            made.host + ":" + std::to_string(server.port()) + " (version " + made.own_version +
+  log::info("Listening on " + address_text(made, server.port()) + " (version " + made.own_version +
             ", kernels " + made.isa + ")");
+  if (made.api_keys.empty() && server.is_on_network())
+    log::warn("everyone who reaches " + made.host +
+              " can use this server and change its models: --api-keys FILE asks for keys");
   if (server.has_web_page() && server.port() != 0) {
     const scheduler::Endpoint listening{.host = made.host, .port = server.port(), .path = "ui/"};
     log::info("the web page is at " + listening.for_clients().url());
@@ -529,11 +493,15 @@ void declare_network(CLI::App& command, ServeOptions& options) {
   command.add_option("--config", options.config,
                      "TOML file with these options; ~/.config/billow/billow.toml or "
                      "/etc/billow/billow.toml if not given (BILLOW_CONFIG)");
-  command.add_option("--host", options.host, "Address to listen on, HOST[:PORT] (OLLAMA_HOST)");
+  command.add_option("--host", options.host,
+                     "Address to listen on, HOST[:PORT] (OLLAMA_HOST), or unix:PATH");
   command.add_option("--socket", options.socket, "A Unix socket to listen on, too");
   command.add_option(
       "--origins", options.origins,
       "Origins of web pages that may send requests, separated by commas (OLLAMA_ORIGINS)");
+  command.add_option("--api-keys", options.api_keys,
+                     "File of API keys, made by 'billow keys'; requests then need a key; default: "
+                     "none (BILLOW_API_KEYS)");
   command
       .add_option("--max-queue", options.n_max_queue,
                   "Max waiting requests; more are refused (OLLAMA_MAX_QUEUE)")

@@ -325,6 +325,8 @@ std::shared_ptr<const Sequence> Engine::start(std::vector<int32_t> prompt,
   sequence->pictures_ = pictures;
   sequence->adapter_ = adapter;
   if (adapter != nullptr) sequence->context_.set_adapter(adapter->number());
+  BILLOW_CHECK(options.salt <= kv::kMaxSalt);
+  sequence->context_.set_salt(options.salt);
   running_.push_back(sequence);
   return sequence;
 }

@@ -178,16 +178,16 @@ class Engine {
   void trim();
 
   // Returns the most recently used prompts and answers in the prefix cache, as tokens in whole
-  // blocks of 64. A prompt that begins like one of them is evaluated fast. `adapters`: returns
-  // texts that were evaluated with these.
-  std::vector<std::vector<int32_t>> latest_prefixes(size_t n_max,
-                                                    const AdapterFiles& adapters = {});
+  // blocks of 64, with their salts. A prompt that begins like one of them is evaluated fast.
+  // `adapters`: returns texts that were evaluated with these.
+  std::vector<kv::KnownText> latest_prefixes(size_t n_max, const AdapterFiles& adapters = {});
 
   // text_on_disk() returns how much of a text's KV is on disk (EngineOptions::sessions), from its
   // beginning on. forget_text() removes the end of a text from the prefix cache, as far as no other
   // text has it, and returns how much that was.
-  kv::TextKv text_on_disk(std::span<const int32_t> tokens);
-  kv::TextKv forget_text(std::span<const int32_t> tokens, const AdapterFiles& adapters = {});
+  kv::TextKv text_on_disk(std::span<const int32_t> tokens, uint64_t salt = 0);
+  kv::TextKv forget_text(std::span<const int32_t> tokens, const AdapterFiles& adapters = {},
+                         uint64_t salt = 0);
 
   // has_to_save() returns whether KV is still to be written to disk (EngineOptions::sessions).
   // save_one() writes the KV of 64 tokens.

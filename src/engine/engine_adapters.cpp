@@ -52,24 +52,25 @@ void Engine::load_adapters() {
   }
 }
 
-std::vector<std::vector<int32_t>> Engine::latest_prefixes(size_t n_max,
-                                                          const AdapterFiles& adapters) {
+std::vector<kv::KnownText> Engine::latest_prefixes(size_t n_max, const AdapterFiles& adapters) {
   const AdapterFiles& wanted = adapters.empty() ? default_adapters_ : adapters;
   const std::shared_ptr<Adapters::Entry> entry = adapters_.known(wanted);
   if (entry == nullptr && !wanted.empty()) return {};
   return kv_.latest_prefixes(n_max, entry == nullptr ? 0 : entry->number());
 }
 
-kv::TextKv Engine::text_on_disk(std::span<const int32_t> tokens) {
-  return kv_.text_on_disk(tokens, {.is_long = is_long_text(tokens.size())});
+kv::TextKv Engine::text_on_disk(std::span<const int32_t> tokens, uint64_t salt) {
+  return kv_.text_on_disk(tokens, {.is_long = is_long_text(tokens.size()), .salt = salt});
 }
 
-kv::TextKv Engine::forget_text(std::span<const int32_t> tokens, const AdapterFiles& adapters) {
+kv::TextKv Engine::forget_text(std::span<const int32_t> tokens, const AdapterFiles& adapters,
+                               uint64_t salt) {
   const AdapterFiles& wanted = adapters.empty() ? default_adapters_ : adapters;
   const std::shared_ptr<Adapters::Entry> entry = adapters_.known(wanted);
   if (entry == nullptr && !wanted.empty()) return {};
   return kv_.forget_text(tokens, {.is_long = is_long_text(tokens.size()),
-                                  .adapter = entry == nullptr ? 0 : entry->number()});
+                                  .adapter = entry == nullptr ? 0 : entry->number(),
+                                  .salt = salt});
 }
 
 }  // namespace billow::engine

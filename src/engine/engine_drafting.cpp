@@ -61,7 +61,8 @@ void Engine::add_drafts(std::span<PassPart> parts, size_t max_rows) {
     const size_t max_tokens = draft_room(sequence);
     if (max_tokens == 0) continue;
     if (!sequence.drafter_)
-      sequence.drafter_.emplace(speculation_.make_drafter(sequence.options_.prediction));
+      sequence.drafter_.emplace(
+          speculation_.make_drafter(sequence.options_.prediction, sequence.options_.salt));
     writers.push_back({&*sequence.drafter_, sequence.tokens_, max_tokens});
     of_writer.push_back(&part);
     sequences.push_back(&sequence);

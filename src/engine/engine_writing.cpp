@@ -65,7 +65,8 @@ void Engine::forget_draft(Sequence& sequence) {
   sequence.read_text_.reset();
   if (sequence.n_generated() == 0) return;
   const size_t begin = saturating_subtract(sequence.n_prompt(), kBefore);
-  speculation_.remember(std::span<const int32_t>(sequence.tokens_).subspan(begin));
+  speculation_.remember(std::span<const int32_t>(sequence.tokens_).subspan(begin),
+                        sequence.options_.salt);
 }
 
 void Engine::sample(const std::shared_ptr<Sequence>& sequence, std::span<const float> logits,

@@ -66,7 +66,7 @@ class KvMemory {
   void insert(const SequenceContext& context, std::span<const int32_t> tokens, bool ends = false);
 
   // See kv::PrefixIndex::latest().
-  std::vector<std::vector<int32_t>> latest_prefixes(size_t n_max, uint64_t adapter) const {
+  std::vector<kv::KnownText> latest_prefixes(size_t n_max, uint64_t adapter) const {
     return prefixes_.latest(n_max, adapter);
   }
 

@@ -75,6 +75,9 @@ struct SequenceOptions {
   size_t max_draft = SIZE_MAX;
   std::vector<int32_t> prediction = {};  // a text similar to the expected answer, to draft from
   AdapterFiles adapters = {};            // empty: EngineOptions::adapters
+  // Sequences with different salts share no prefixes, no drafts from answers and no pictures. 0: no
+  // salt. At most kv::kMaxSalt.
+  uint64_t salt = 0;
   // The pictures of the prompt, with their embeddings, in the order of their tokens.
   std::vector<std::shared_ptr<Picture>> pictures = {};
 };

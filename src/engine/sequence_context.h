@@ -54,6 +54,8 @@ class SequenceContext {
   void set_long() noexcept { marks_.is_long = true; }
   // Sets the adapter of the text. REQUIRES: n_held() is 0.
   void set_adapter(uint64_t number) noexcept { marks_.adapter = number; }
+  // Sets the salt of the text. REQUIRES: n_held() is 0.
+  void set_salt(uint64_t salt) noexcept { marks_.salt = salt; }
   // Drops the tokens that a compaction drops. After a refill, no token is evaluated.
   void compact(const context::Compaction& compaction);
   // Frees the blocks that no window sees from the next token on. Returns whether there were any.

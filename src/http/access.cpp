@@ -29,7 +29,7 @@ constexpr std::string_view kAllowedHeaders =
     "X-Stainless-Runtime,X-Stainless-Runtime-Version,X-Stainless-Async,X-Stainless-Helper-Method,"
     "X-Stainless-Poll-Helper,X-Stainless-Custom-Poll-Interval,X-Stainless-Timeout,"
     // Beyond Ollama's:
-    "X-Request-Id,Traceparent,X-Billow-Events,X-Billow-Priority";
+    "X-Request-Id,Traceparent,X-Billow-Events,X-Billow-Priority,X-Api-Key";
 constexpr std::string_view kExposedHeaders =
     "X-Request-Id,X-Billow-Node,X-Billow-Context,X-Billow-Context-Reason,X-Billow-Shortened,"
     "X-Billow-Truncated,Retry-After";

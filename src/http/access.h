@@ -59,9 +59,11 @@ MachineNames machine_names();
 bool is_local_host(std::string_view host, const MachineNames& machine);
 
 struct Verdict {
-  std::string refusal;             // why the request gets 403; empty if it is allowed
+  std::string refusal;             // why the request is refused; empty if it is allowed
+  int status = 403;                // of the refusal
   std::optional<Response> answer;  // a complete response, which the handler does not see
-  Headers headers;                 // header fields for the handler's response
+  Headers headers;                 // header fields for any response to the request
+  std::string user;                // for Request::user
 };
 
 // Checks CORS first, then the host if the server is bound to a loopback address.

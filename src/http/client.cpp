@@ -34,7 +34,8 @@ void append_field(std::string& text, std::string_view name, std::string_view val
   text.append(name).append(": ").append(value).append("\r\n");
 }
 
-std::string head_text(const Call& call, const Endpoint& endpoint, const std::string& name) {
+std::string head_text(const Call& call, const Headers& common, const Endpoint& endpoint,
+                      const std::string& name) {
   BILLOW_CHECK(call.method != Method::kOther);
   if (!call.target.starts_with('/') || call.target.find(' ') != std::string::npos ||
       breaks_line(call.target)) {
@@ -46,6 +47,8 @@ std::string head_text(const Call& call, const Endpoint& endpoint, const std::str
     append_field(text, "Host", endpoint.socket_path.empty() ? name : "localhost");
   }
   for (const Headers::Field& field : call.headers) append_field(text, field.name, field.value);
+  for (const Headers::Field& field : common)
+    if (call.headers.find(field.name) == nullptr) append_field(text, field.name, field.value);
   if (has_body(call)) {
     const uint64_t n_bytes = call.upload ? call.upload_bytes : call.body.size();
     append_field(text, "Content-Length", std::to_string(n_bytes));
@@ -61,7 +64,7 @@ class Client::Conversation {
       : endpoint_(endpoint), options_(options), socket_(std::move(endpoint)) {}
 
   Response send(const Call& call) {
-    const std::string head = head_text(call, endpoint_, socket_.name());
+    const std::string head = head_text(call, options_.headers, endpoint_, socket_.name());
     if (socket_.is_open() && socket_.is_stale()) socket_.close();
     const bool is_kept = socket_.is_open();
     try {

@@ -27,6 +27,7 @@ struct ClientOptions {
   std::chrono::milliseconds idle_timeout{600'000};  // without a byte sent or received
   uint32_t max_header_bytes = 64 << 10;
   uint64_t max_body_bytes = 1ull << 30;  // of a response that is collected in memory
+  Headers headers{};                     // of every call that has none of that name
 };
 
 struct Call {

@@ -109,19 +109,19 @@ Listener Listener::on_tcp(const std::string& host, uint16_t port) {
   throw system_error("cannot listen on", where, why);
 }
 
-Listener Listener::on_unix(const std::string& path) {
+Listener Listener::on_unix(const std::string& path, unsigned mode) {
   const sockaddr_un address = unix_address(path);
   remove_stale_socket(path, address);
   Listener listener(SocketFd(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)));
   if (!listener.socket_.is_open()) throw system_error("cannot make a socket for", path, errno);
-  // No client can connect before listen(), and by then only this user can use the file.
+  // No client can connect before listen(), and by then the file has its permissions.
   const auto* plain = reinterpret_cast<const sockaddr*>(&address);
   if (::bind(listener.fd(), plain, sizeof address) != 0) {
     throw system_error("cannot listen on", path, errno);
   }
   listener.path_ = path;
   struct stat info{};
-  if (::stat(path.c_str(), &info) != 0 || ::chmod(path.c_str(), 0600) != 0 ||
+  if (::stat(path.c_str(), &info) != 0 || ::chmod(path.c_str(), mode) != 0 ||
       ::listen(listener.fd(), kBacklog) != 0) {
     throw system_error("cannot listen on", path, errno);
   }

@@ -23,7 +23,7 @@ class Listener {
   static Listener on_tcp(const std::string& host, uint16_t port);
   // Creates the socket file, which only this user can read and write. Replaces a socket file that
   // no process listens on. Throws Error, also if `path` is in use or is another kind of file.
-  static Listener on_unix(const std::string& path);
+  static Listener on_unix(const std::string& path, unsigned mode = 0600);
 
   Listener(Listener&&) noexcept = default;
   Listener& operator=(Listener&&) = delete;

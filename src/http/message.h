@@ -71,6 +71,7 @@ struct Request {
   Headers headers;
   std::string body;  // the whole body, except on routes that stream it
   std::string peer;  // "127.0.0.1:50312", "[::1]:50312", or "unix"
+  std::string user;  // who sends it, as ServerOptions::admit found out; empty: unknown
 };
 
 struct Response {

@@ -50,7 +50,7 @@ class Server::Transport {
         accepting_(asio::make_strand(io_)) {
     const ServerOptions& chosen = service_.options();
     if (!chosen.host.empty()) add(Listener::on_tcp(chosen.host, chosen.port));
-    if (!chosen.socket_path.empty()) add(Listener::on_unix(chosen.socket_path));
+    if (!chosen.socket_path.empty()) add(Listener::on_unix(chosen.socket_path, chosen.socket_mode));
     if (doors_.empty()) throw Error(ErrorCode::kInvalidInput, "a server needs a host or a socket");
   }
   ~Transport() { stop(); }

@@ -40,9 +40,10 @@ struct UnhandledAnswer {
 };
 
 struct ServerOptions {
-  std::string host;         // name or address to listen on by TCP; empty: no TCP
-  uint16_t port = 0;        // 0: a free port
-  std::string socket_path;  // Unix socket to listen on, for this user only; empty: no Unix socket
+  std::string host;             // name or address to listen on by TCP; empty: no TCP
+  uint16_t port = 0;            // 0: a free port
+  std::string socket_path;      // Unix socket to listen on; empty: no Unix socket
+  unsigned socket_mode = 0600;  // permissions of the socket's file
 
   size_t max_connections = 1024;  // more get status 503 and are closed; also limits the threads
   uint32_t max_header_bytes = 64 << 10;
@@ -64,9 +65,10 @@ struct ServerOptions {
   // Returns header fields for the response. Must not throw, block or call the server.
   std::function<Headers(const UnhandledAnswer&)> on_unhandled;
 
-  // Runs first for each request, on the I/O thread. It may answer the request or add header fields
-  // to any response. See check_access().
-  std::function<Verdict(const Request& request, BindKind bind)> admit;
+  // Runs first for each request, on the I/O thread, before the body is read. `route` is the pattern
+  // of the request's route; empty if it has none. The function may answer or refuse the request, or
+  // add header fields to any response. See check_access().
+  std::function<Verdict(const Request& request, BindKind bind, std::string_view route)> admit;
 
   // Makes the response to a request that fails before or in its handler, on any thread: 400, 403,
   // 404, 405, 408, 413, 431, 500, 503 and the statuses of Errors (status_of). `path` is empty if

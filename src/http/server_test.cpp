@@ -183,7 +183,7 @@ TEST(Server, LetsApisFormatTheirErrors) {
 
 TEST(Server, ChecksAccess) {
   ServerOptions options = local_options();
-  options.admit = [](const Request& request, BindKind bind) {
+  options.admit = [](const Request& request, BindKind bind, std::string_view) {
     return check_access(AllowedOrigins(), MachineNames{}, bind, request);
   };
   Server server(options, sample_routes());

@@ -76,10 +76,12 @@ Decision Service::decide(RequestHead& head, BindKind bind, const std::string& pe
     return decision;
   }
   if (options_.admit) {
-    Verdict verdict = options_.admit(request, bind);
+    Verdict verdict =
+        options_.admit(request, bind, is_found ? std::string_view(decision.route->pattern) : "");
     decision.added = std::move(verdict.headers);
     decision.answer = std::move(verdict.answer);
-    if (!verdict.refusal.empty()) refuse(403, std::move(verdict.refusal));
+    request.user = std::move(verdict.user);
+    if (!verdict.refusal.empty()) refuse(verdict.status, std::move(verdict.refusal));
     if (decision.answer) return decision;
   }
   if (is_found) {

@@ -17,6 +17,7 @@
 #include "base/cache_folder.h"
 #include "base/check.h"
 #include "base/error.h"
+#include "kv/state_blocks.h"
 
 namespace billow::kv {
 namespace {
@@ -32,7 +33,7 @@ struct FileHead {
 struct RecordHead {
   uint64_t magic = 0;
   uint64_t parent = 0;
-  uint64_t is_long = 0;
+  uint64_t marks = 0;  // 1: is_long; the other bits: the salt
   std::array<int32_t, kBlockPositions> tokens{};
 };
 struct BlockHead {
@@ -41,6 +42,8 @@ struct BlockHead {
 };
 constexpr std::array<char, 8> kFileMagic = {'b', 'l', 'w', 'k', 'v', 'f', 'l', '1'};
 constexpr uint64_t kRecordMagic = 0x31647263'766b776c;
+// Of a record with a salt. Programs that know no salts ignore the file from there on.
+constexpr uint64_t kSaltedMagic = 0x32647263'766b776c;
 constexpr std::string_view kSuffix = ".kv";
 constexpr uint64_t kMaxContents = uint64_t{16} << 20;
 
@@ -276,11 +279,14 @@ void PrefixFile::scan_file(uint8_t number, const std::function<void(const Record
     std::memcpy(&head, bytes.data(), sizeof head);
     uint64_t sum = 0;
     std::memcpy(&sum, bytes.data() + n_head - sizeof sum, sizeof sum);
-    if (head.magic != kRecordMagic || sum != sum_of(std::span(bytes).first(n_head - sizeof sum)))
+    const uint64_t salt = head.marks >> 1;
+    if (head.magic != (salt == 0 ? kRecordMagic : kSaltedMagic) ||
+        sum != sum_of(std::span(bytes).first(n_head - sizeof sum)))
       break;
     Record record = {.id = at,
                      .parent = head.parent,
-                     .is_long = head.is_long != 0,
+                     .is_long = (head.marks & 1) != 0,
+                     .salt = salt,
                      .tokens = head.tokens,
                      .blocks = {}};
     uint64_t next = at + n_head;
@@ -312,9 +318,10 @@ void PrefixFile::scan(const std::function<void(uint8_t file, const Record& recor
 bool PrefixFile::append(Record& record, std::span<const std::span<const std::byte>> blocks) {
   BILLOW_CHECK(blocks.size() == block_bytes_.size());
   File& file = files_[newer_];
-  const RecordHead head = {.magic = kRecordMagic,
+  BILLOW_CHECK(record.salt <= kMaxSalt);
+  const RecordHead head = {.magic = record.salt == 0 ? kRecordMagic : kSaltedMagic,
                            .parent = record.parent,
-                           .is_long = record.is_long ? 1u : 0u,
+                           .marks = record.salt << 1 | (record.is_long ? 1U : 0U),
                            .tokens = record.tokens};
   std::vector<std::byte> bytes;
   append_bytes(bytes, &head, sizeof head);

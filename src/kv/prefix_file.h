@@ -48,6 +48,7 @@ class PrefixFile {
     uint64_t id = 0;       // the record's offset in its file
     uint64_t parent = 0;   // id of the record of the 64 tokens before, in the same file; 0: none
     bool is_long = false;  // TextMarks::is_long
+    uint64_t salt = 0;     // TextMarks::salt
     std::array<int32_t, kBlockPositions> tokens{};
     std::vector<std::optional<Place>> blocks;  // [groups]
   };

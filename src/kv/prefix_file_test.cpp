@@ -71,16 +71,18 @@ class PrefixFileTest : public testing::Test {
   }
   // Evaluates a text after its shared prefix, as an engine does, and returns the length of that
   // prefix. Checks the bytes of the shared blocks.
-  static size_t evaluate(Process& process, const std::vector<int32_t>& tokens,
-                         bool may_load = true) {
+  static size_t evaluate(Process& process, const std::vector<int32_t>& tokens, bool may_load = true,
+                         uint64_t salt = 0) {
     BlockTable table(process.cache);
-    return evaluate(process, tokens, may_load, table);
+    return evaluate(process, tokens, may_load, table, salt);
   }
   static size_t evaluate(Process& process, const std::vector<int32_t>& tokens, bool may_load,
-                         BlockTable& table) {
+                         BlockTable& table, uint64_t salt = 0) {
     const size_t max = tokens.size() - 1;
-    if (may_load && process.index.bytes_to_load(tokens, max) != 0) process.index.load(tokens, max);
-    const size_t n = process.index.match(tokens, max, table).n_tokens;
+    const TextMarks marks = {.salt = salt};
+    if (may_load && process.index.bytes_to_load(tokens, max, marks) != 0)
+      process.index.load(tokens, max, marks);
+    const size_t n = process.index.match(tokens, max, table, marks).n_tokens;
     for (size_t g = 0; g < 2; ++g) {
       const BlockPool& pool = process.cache.pool(g);
       for (size_t b = 0; b < n / 64; ++b) {
@@ -97,7 +99,7 @@ class PrefixFileTest : public testing::Test {
       const size_t end = std::min((at / 64 + 1) * 64, tokens.size());
       while (!table.grow(end)) EXPECT_TRUE(process.index.evict_oldest());
       if (end % 64 == 0) fill(process, table, tokens, end / 64 - 1);
-      process.index.insert(std::span(tokens).first(end), table);
+      process.index.insert(std::span(tokens).first(end), table, marks);
       at = end;
     }
     return n;
@@ -135,9 +137,25 @@ TEST_F(PrefixFileTest, SharesATextAfterARestart) {
   Process process(*this);
   EXPECT_FALSE(process.index.has_to_write());
   EXPECT_EQ(process.cache.bytes_in_use(), 0u);
-  EXPECT_EQ(process.index.latest(5), (std::vector<std::vector<int32_t>>{first}));
+  EXPECT_EQ(process.index.latest(5), (std::vector<KnownText>{{first}}));
   EXPECT_EQ(evaluate(process, text(640, 9)), 0u);
   EXPECT_EQ(evaluate(process, second), 640u);
+}
+
+TEST_F(PrefixFileTest, KeepsTheSaltsOfTextsAfterARestart) {
+  const std::vector<int32_t> tokens = text(640, 1);
+  {
+    Process process(*this);
+    EXPECT_EQ(evaluate(process, tokens, true, kMaxSalt), 0u);
+    EXPECT_EQ(evaluate(process, tokens, true, 7), 0u);
+    process.write_all();
+  }
+  Process process(*this);
+  EXPECT_EQ(process.index.latest(5).size(), 2u);
+  EXPECT_EQ(evaluate(process, tokens), 0u);
+  EXPECT_EQ(evaluate(process, tokens, true, 8), 0u);
+  EXPECT_EQ(evaluate(process, tokens, true, 7), 576u);
+  EXPECT_EQ(evaluate(process, tokens, true, kMaxSalt), 576u);
 }
 
 TEST_F(PrefixFileTest, ReadsOnlyTheNeededBlocks) {

@@ -11,7 +11,7 @@ namespace billow::kv {
 // FNV-1a, one token at a time.
 size_t PrefixIndex::KeyHash::operator()(const Key& key) const noexcept {
   constexpr uint64_t kPrime = 0x100000001b3;
-  uint64_t hash = 0xcbf29ce484222325 ^ key.parent;
+  uint64_t hash = 0xcbf29ce484222325 ^ key.parent ^ key.salt;
   for (const int32_t token : key.tokens) hash = (hash ^ static_cast<uint32_t>(token)) * kPrime;
   return hash ^ hash >> 32;
 }
@@ -31,7 +31,8 @@ uint64_t PrefixIndex::root_of(const TextMarks& marks) noexcept {
 
 PrefixIndex::Key PrefixIndex::key_of(const Entry* parent, std::span<const int32_t> tokens,
                                      size_t block, const TextMarks& marks) {
-  Key key{.parent = parent != nullptr ? parent->number : root_of(marks)};
+  Key key{.parent = parent != nullptr ? parent->number : root_of(marks),
+          .salt = parent != nullptr ? 0 : marks.salt};
   std::ranges::copy(tokens.subspan(block * kBlockPositions, kBlockPositions), key.tokens.begin());
   return key;
 }
@@ -55,6 +56,7 @@ PrefixIndex::Entry& PrefixIndex::insert_entry(Entry* parent, const Key& key,
   entry.key = &at->first;
   entry.number = ++n_numbers_;
   entry.adapter = marks.adapter;
+  entry.salt = marks.salt;
   entry.is_long = marks.is_long;
   entry.parent = parent;
   entry.depth = parent == nullptr ? 0 : parent->depth + 1;
@@ -154,15 +156,17 @@ PrefixIndex::Shared PrefixIndex::match(std::span<const int32_t> tokens, size_t n
   return {.n_tokens = n_blocks * kBlockPositions, .n_known_blocks = chain.size()};
 }
 
-std::vector<std::vector<int32_t>> PrefixIndex::latest(size_t n_max, uint64_t adapter) const {
+std::vector<KnownText> PrefixIndex::latest(size_t n_max, uint64_t adapter) const {
   std::vector<const Entry*> ends;
   for (const std::list<Entry*>* list : {&by_use_, &others_}) {
     for (auto it = list->rbegin(); it != list->rend() && ends.size() < n_max; ++it)
       if ((*it)->n_children == 0 && (*it)->adapter == adapter) ends.push_back(*it);
   }
-  std::vector<std::vector<int32_t>> texts;
+  std::vector<KnownText> texts;
   for (const Entry* entry : ends) {
-    std::vector<int32_t>& text = texts.emplace_back((entry->depth + 1) * kBlockPositions);
+    texts.push_back({.tokens = std::vector<int32_t>((entry->depth + 1) * kBlockPositions),
+                     .salt = entry->salt});
+    std::vector<int32_t>& text = texts.back().tokens;
     for (; entry != nullptr; entry = entry->parent) {
       const auto at = static_cast<std::ptrdiff_t>(entry->depth * kBlockPositions);
       std::ranges::copy(entry->key->tokens, text.begin() + at);

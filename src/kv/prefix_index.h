@@ -21,6 +21,13 @@
 
 namespace billow::kv {
 
+// A text in the index.
+struct KnownText {
+  std::vector<int32_t> tokens;  // whole blocks
+  uint64_t salt = 0;            // TextMarks::salt
+  bool operator==(const KnownText&) const = default;
+};
+
 // The size of the KV of a part of a text, in whole blocks.
 struct TextKv {
   size_t n_tokens = 0;
@@ -55,9 +62,9 @@ class PrefixIndex {
   // Takes amortized constant time.
   bool evict_oldest();
 
-  // Returns the token ids of the most recently used texts of this adapter: at most n_max texts, the
-  // latest first, in whole blocks. No text is a prefix of another.
-  std::vector<std::vector<int32_t>> latest(size_t n_max, uint64_t adapter = 0) const;
+  // Returns the most recently used texts of this adapter: at most n_max texts, the latest first. No
+  // text is a prefix of another with the same salt.
+  std::vector<KnownText> latest(size_t n_max, uint64_t adapter = 0) const;
 
   // Uses `file` from here on: its records become known, and new entries are queued for writing.
   // REQUIRES: the index is empty.
@@ -91,6 +98,7 @@ class PrefixIndex {
   struct Key {
     uint64_t parent = 0;  // number of the entry before; first block of a text: root_of()
     std::array<int32_t, kBlockPositions> tokens = {};
+    uint64_t salt = 0;  // first block of a text: TextMarks::salt; later blocks: 0
     bool operator==(const Key&) const = default;
   };
   struct KeyHash {
@@ -108,6 +116,7 @@ class PrefixIndex {
     size_t depth = 0;  // number of blocks before it
     size_t n_children = 0;
     uint64_t adapter = 0;
+    uint64_t salt = 0;
     bool is_long = false;         // TextMarks::is_long
     std::vector<BlockId> blocks;  // [group]; kNoBlock: not in memory
     bool has_memory = false;      // true: in by_use_; false: in others_

@@ -22,9 +22,10 @@ void PrefixIndex::attach(std::unique_ptr<PrefixFile> file) {
       if (found == by_record.end()) return;
       parent = found->second;
     }
-    const TextMarks marks = {.is_long = record.is_long};
+    const TextMarks marks = {.is_long = record.is_long, .salt = record.salt};
     const Key key = {.parent = parent != nullptr ? parent->number : root_of(marks),
-                     .tokens = record.tokens};
+                     .tokens = record.tokens,
+                     .salt = parent != nullptr ? 0 : record.salt};
     const auto known = entries_.find(key);
     Entry& entry = known != entries_.end() ? known->second : insert_entry(parent, key, marks);
     if (entry.stored == nullptr) {
@@ -131,6 +132,7 @@ bool PrefixIndex::write_record(Entry& entry) {
   PrefixFile::Record record = {
       .parent = entry.parent == nullptr ? 0 : entry.parent->stored->records[newer],
       .is_long = entry.is_long,
+      .salt = entry.salt,
       .tokens = entry.key->tokens,
       .blocks = {}};
   if (!file_->append(record, blocks)) return false;

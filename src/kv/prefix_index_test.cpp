@@ -43,11 +43,38 @@ TEST_F(PrefixIndexTest, ReturnsTheMostRecentlyUsedTexts) {
   const BlockTable one = evaluated(first, true);
   const BlockTable other = evaluated(second, true);
   const std::vector<int32_t> whole(second.begin(), second.begin() + 256);
-  EXPECT_EQ(index.latest(5), (std::vector<std::vector<int32_t>>{whole, first}));
+  EXPECT_EQ(index.latest(5), (std::vector<KnownText>{{whole}, {first}}));
   BlockTable again(cache);
   index.match(first, first.size(), again);
-  EXPECT_EQ(index.latest(1), (std::vector<std::vector<int32_t>>{first}));
+  EXPECT_EQ(index.latest(1), (std::vector<KnownText>{{first}}));
   EXPECT_TRUE(index.latest(0).empty());
+}
+
+TEST_F(PrefixIndexTest, TextsOfDifferentSaltsShareNothing) {
+  const std::vector<int32_t> tokens = text(200, 1);
+  const BlockTable none = evaluated(tokens);
+  const BlockTable salted = evaluated(tokens);
+  index.insert(tokens, none);
+  const auto n_shared = [&](uint64_t salt, uint64_t adapter = 0) {
+    BlockTable table(cache);
+    return index.match(tokens, tokens.size(), table, {.adapter = adapter, .salt = salt}).n_tokens;
+  };
+  EXPECT_EQ(n_shared(0), 192u);
+  EXPECT_EQ(n_shared(7), 0u);
+  index.insert(tokens, salted, {.salt = 7});
+  EXPECT_EQ(n_shared(7), 192u);
+  EXPECT_EQ(n_shared(kMaxSalt), 0u);
+  EXPECT_EQ(n_shared(7, 3), 0u);
+  BlockTable table(cache);
+  index.match(tokens, tokens.size(), table, {.salt = 7});
+  EXPECT_EQ(ids(table, 0)[0], ids(salted, 0)[0]);
+  const std::vector<KnownText> latest = index.latest(5);
+  ASSERT_EQ(latest.size(), 2u);
+  EXPECT_EQ(latest[0].salt, 7u);
+  EXPECT_EQ(latest[1].salt, 0u);
+  EXPECT_EQ(index.forget(tokens, {.salt = 8}).n_tokens, 0u);
+  EXPECT_EQ(index.forget(tokens, {.salt = 7}).n_tokens, 192u);
+  EXPECT_EQ(n_shared(0), 192u);
 }
 
 TEST_F(PrefixIndexTest, SharesWholeBlocksOfTheLongestCommonPrefix) {

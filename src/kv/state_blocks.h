@@ -21,7 +21,10 @@ struct TextMarks {
   // The number of the adapter that evaluates the text; 0: the model alone. Texts of different
   // adapters have different keys and values.
   uint64_t adapter = 0;
+  // Texts of different salts share nothing. 0: no salt. At most kMaxSalt.
+  uint64_t salt = 0;
 };
+inline constexpr uint64_t kMaxSalt = UINT64_MAX >> 1;
 
 // Returns whether the state after `block` is kept. The text has n_positions evaluated positions.
 bool keeps_state(size_t block, size_t n_positions, size_t stride, const TextMarks& marks);

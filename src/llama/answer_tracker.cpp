@@ -110,7 +110,9 @@ Stretch AnswerTracker::stretch(std::string_view media_marker) const {
           .sampling = &request_.options.sampling,
           .seed = seed_ + static_cast<int64_t>(n_stretches_),
           .ignore_eos = request_.options.ignore_eos || may_not_end,
-          .grammar = phase_ == Phase::kConstrained ? &request_.constraint->grammar : nullptr};
+          .grammar = phase_ == Phase::kConstrained ? &request_.constraint->grammar : nullptr,
+          // llama-server's cache knows no salts. Later stretches continue the own text.
+          .reads_cache = request_.options.salt == 0 || n_stretches_ > 0};
 }
 
 bool AnswerTracker::learn_length(size_t n_tokens) {

@@ -223,6 +223,9 @@ void ServedLlama::complete(http::Exchange& exchange) {
   if (!request.images.empty() && !takes_images_)
     throw Error(ErrorCode::kUnsupported,
                 "this model has no projector, so it does not accept images");
+  // After the first request with a salt, requests without one must not read its text.
+  if (request.options.salt != 0) has_salted_ = true;
+  if (has_salted_ && request.options.salt == 0) request.options.salt = 1;
   AnswerTracker tracker(std::move(request), tokenizer_, facts_.max_context);
   const Counted counted(n_running_);
   std::stop_source stop;

@@ -45,6 +45,7 @@ class ServedLlama : public runner::ServedModel {
   bool takes_images_ = false;
   std::unique_ptr<Host> host_;
   std::atomic<size_t> n_running_{0};
+  std::atomic<bool> has_salted_ = false;  // a request had a salt
 };
 
 }  // namespace billow::llama

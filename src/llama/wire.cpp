@@ -132,7 +132,7 @@ std::string stretch_body(const Stretch& stretch) {
                {"stream", true},
                {"return_tokens", true},
                {"return_progress", true},
-               {"cache_prompt", true},
+               {"cache_prompt", stretch.reads_cache},
                {"ignore_eos", stretch.ignore_eos},
                {"seed", static_cast<uint32_t>(stretch.seed)},
                {"temperature", sampling.temperature},

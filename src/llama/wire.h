@@ -39,6 +39,7 @@ struct Stretch {
   int64_t seed = 0;
   bool ignore_eos = false;
   const constraint::Grammar* grammar = nullptr;  // from the first token on; null: no grammar
+  bool reads_cache = true;  // llama-server may continue from a text that it has in its cache
 };
 
 // Returns the body of POST /completion.

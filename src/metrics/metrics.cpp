@@ -188,6 +188,36 @@ void add_figures(Families& families, const Load& load) {
   for (auto& [name, by_model] : made) families.push_back(std::move(by_model));
 }
 
+// Adds the metrics of API keys. Without keys, there are none.
+void add_keys(Families& families, const Load& load) {
+  if (load.keys.empty()) return;
+  MetricFamily running = family(MetricType::Gauge, "billow_key_requests_running",
+                                "Requests of the API key that have begun and not ended.");
+  MetricFamily requests = family(MetricType::Counter, "billow_key_requests_total",
+                                 "Requests of the API key that have begun.");
+  MetricFamily tokens = family(MetricType::Counter, "billow_key_tokens_total",
+                               "Tokens of the API key: evaluated without cached ones, generated.");
+  MetricFamily refused = family(MetricType::Counter, "billow_key_refused_total",
+                                "Requests that were refused for their API key, or without one.");
+  for (const Load::KeyLoad& key : load.keys) {
+    for (const auto& [reason, n] : key.n_refused)
+      add_value(refused, static_cast<double>(n),
+                {{"key", key.name}, {"reason", std::string(reason)}});
+    if (key.name.empty()) continue;
+    add_value(running, number(key.n_running), {{"key", key.name}});
+    add_value(requests, static_cast<double>(key.n_requests), {{"key", key.name}});
+    add_value(tokens, static_cast<double>(key.n_evaluated),
+              {{"key", key.name}, {"kind", "evaluated"}});
+    add_value(tokens, static_cast<double>(key.n_generated),
+              {{"key", key.name}, {"kind", "generated"}});
+  }
+  for (MetricFamily* made : {&running, &requests, &tokens, &refused})
+    if (!made->metric.empty()) families.push_back(std::move(*made));
+  add(families, MetricType::Counter, "billow_key_file_failures_total",
+      "Changed files of API keys that could not be used.",
+      static_cast<double>(load.n_key_file_failures));
+}
+
 void add_process(Families& families) {
   const ProcessFigures figures = process_figures();
   add(families, MetricType::Counter, "process_cpu_seconds_total", "CPU time of this process.",
@@ -367,6 +397,7 @@ std::string Metrics::text(const Load& load, bool vllm_names) const {
       static_cast<double>(load.n_events_missed));
   add_models(families, load);
   add_figures(families, load);
+  add_keys(families, load);
   std::ranges::move(state_->registry.Collect(), std::back_inserter(families));
   if (vllm_names) add_vllm_names(families, load);
   add_process(families);

@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/figure.h"
@@ -46,6 +47,19 @@ struct Load {
     std::vector<Figure> figures{};  // metrics of the model's runner
   };
   std::vector<ModelLoad> models{};
+
+  // The API keys, if the server has some. The names come from the operator's file, so their number
+  // is bounded. A refused request without a known key has the name "".
+  struct KeyLoad {
+    std::string name;
+    size_t n_running = 0;
+    uint64_t n_requests = 0;
+    uint64_t n_evaluated = 0;                                        // tokens
+    uint64_t n_generated = 0;                                        // tokens
+    std::vector<std::pair<std::string_view, uint64_t>> n_refused{};  // by reason
+  };
+  std::vector<KeyLoad> keys{};
+  uint64_t n_key_file_failures = 0;
 };
 
 // `model` is the display name of an existing model. It is empty if a request names no model or an

@@ -87,6 +87,33 @@ Trace::Trace(std::string id, std::string route, std::string node)
       began_(Clock::now()),
       began_at_(std::chrono::system_clock::now()) {}
 
+void Trace::set_key(std::string_view name, uint32_t weight) {
+  const std::lock_guard lock(mutex_);
+  key_ = utf8::sanitized(name);
+  weight_ = weight;
+}
+
+uint32_t Trace::weight() const {
+  const std::lock_guard lock(mutex_);
+  return weight_;
+}
+
+std::string Trace::key() const {
+  const std::lock_guard lock(mutex_);
+  return key_;
+}
+
+void Trace::add_cost(const TokenCost& cost) {
+  const std::lock_guard lock(mutex_);
+  cost_.n_evaluated += cost.n_evaluated;
+  cost_.n_generated += cost.n_generated;
+}
+
+TokenCost Trace::cost() const {
+  const std::lock_guard lock(mutex_);
+  return cost_;
+}
+
 void Trace::set_model(std::string_view model) {
   const std::lock_guard lock(mutex_);
   model_ = utf8::sanitized(model);
@@ -156,6 +183,7 @@ std::vector<const Span*> Trace::ordered() const {
 Json Trace::head() const {
   Json json = {{"id", id_}, {"node", node_}, {"route", route_}};
   if (!model_.empty()) json["model"] = model_;
+  if (!key_.empty()) json["key"] = key_;
   if (!parent_.empty()) json["traceparent"] = parent_;
   json["began_at"] = utc_text(began_at_);
   json["duration"] = length().count();

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <memory>
 #include <mutex>
@@ -31,6 +32,12 @@ struct Span {
   std::string attributes;            // a JSON object as text: {"tokens":512}
 };
 
+// The tokens that a request has cost.
+struct TokenCost {
+  uint64_t n_evaluated = 0;  // of prompts and texts, without cached ones
+  uint64_t n_generated = 0;
+};
+
 class Trace {
  public:
   // `route` is a pattern such as "/api/chat"; `node` is the name of this host.
@@ -39,6 +46,15 @@ class Trace {
   const std::string& id() const noexcept { return id_; }
   Clock::time_point began() const noexcept { return began_; }
   const std::string& route() const noexcept { return route_; }
+
+  // Sets the name and the weight of the API key that the request has. The name is empty if the
+  // server has no keys.
+  void set_key(std::string_view name, uint32_t weight = 1);
+  std::string key() const;
+  uint32_t weight() const;
+  // Adds tokens to the cost of the request. Not part of the JSON.
+  void add_cost(const TokenCost& cost);
+  TokenCost cost() const;
 
   // Sets the display name of the request's model.
   void set_model(std::string_view model);
@@ -58,13 +74,14 @@ class Trace {
   // Ends the trace. Ignores later calls and later spans. `error` is a message for people.
   void finish(int status, std::string_view error = {});
 
-  // Returns {"id","node","route","model"?,"traceparent"?,"began_at","duration","status"?,"error"?,
+  // Returns
+  // {"id","node","route","model"?,"key"?,"traceparent"?,"began_at","duration","status"?,"error"?,
   // "spans":[{"name","begin","end","attributes"?}],"left_out"?}. Times are in nanoseconds; spans
   // are sorted by `begin`. "began_at" is RFC 3339 in UTC. While the request runs, "duration" ends
   // at the current time and "status" is absent. "left_out" is the number of spans that were
   // dropped.
   Json to_json() const;
-  // Returns a list entry: {"id","route","model"?,"began_at","duration","status"?}.
+  // Returns a list entry: {"id","route","model"?,"key"?,"began_at","duration","status"?}.
   Json summary() const;
   // Returns the trace in the format of chrome://tracing and Perfetto: {"traceEvents":[...],
   // "displayTimeUnit":"ms","otherData":{...}}. Times are in microseconds since the start of the
@@ -91,6 +108,9 @@ class Trace {
   bool finished_ = false;
   std::chrono::nanoseconds duration_{};
   int status_ = 0;
+  std::string key_;
+  uint32_t weight_ = 1;  // of the key
+  TokenCost cost_;
   std::string model_;
   std::string parent_;
   std::string error_;

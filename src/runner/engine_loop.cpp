@@ -237,9 +237,9 @@ LoopState EngineLoop::state() const {
           .failure = shared_->broken ? text_of(shared_->broken) : ""};
 }
 
-std::vector<std::vector<int32_t>> EngineLoop::latest_prefixes(size_t n_max,
-                                                              engine::AdapterFiles adapters) {
-  std::future<std::vector<std::vector<int32_t>>> texts;
+std::vector<kv::KnownText> EngineLoop::latest_prefixes(size_t n_max,
+                                                       engine::AdapterFiles adapters) {
+  std::future<std::vector<kv::KnownText>> texts;
   {
     const std::scoped_lock lock(shared_->mutex);
     if (shared_->stopping || shared_->broken) return {};
@@ -251,13 +251,13 @@ std::vector<std::vector<int32_t>> EngineLoop::latest_prefixes(size_t n_max,
 }
 
 kv::TextKv EngineLoop::do_with_text(TextAction action, std::vector<int32_t> tokens,
-                                    engine::AdapterFiles adapters) {
+                                    engine::AdapterFiles adapters, uint64_t salt) {
   std::future<kv::TextKv> kv;
   {
     const std::scoped_lock lock(shared_->mutex);
     if (shared_->stopping || shared_->broken) return {};
     kv = shared_->text_questions
-             .emplace_back(TextQuestion{action, std::move(tokens), std::move(adapters), {}})
+             .emplace_back(TextQuestion{action, std::move(tokens), std::move(adapters), salt, {}})
              .kv.get_future();
     shared_->notify();
   }
@@ -355,11 +355,12 @@ void EngineLoop::answer_text_questions() {
   std::vector<TextQuestion> left;
   for (TextQuestion& question : text_questions_) {
     if (question.action == TextAction::kForget) {
-      question.kv.set_value(engine_->forget_text(question.tokens, question.adapters));
+      question.kv.set_value(
+          engine_->forget_text(question.tokens, question.adapters, question.salt));
     } else if (engine_->has_to_save()) {
       left.push_back(std::move(question));
     } else {
-      question.kv.set_value(engine_->text_on_disk(question.tokens));
+      question.kv.set_value(engine_->text_on_disk(question.tokens, question.salt));
     }
   }
   text_questions_ = std::move(left);

@@ -197,13 +197,12 @@ class EngineLoop {
   LoopState state() const;  // may be slightly out of date
   // Calls Engine::latest_prefixes after the pass in flight and waits for the result. Returns an
   // empty list if the loop has ended.
-  std::vector<std::vector<int32_t>> latest_prefixes(size_t n_max,
-                                                    engine::AdapterFiles adapters = {});
+  std::vector<kv::KnownText> latest_prefixes(size_t n_max, engine::AdapterFiles adapters = {});
   // kSave: writes KV to disk until none is left to write, and returns Engine::text_on_disk().
   // Running requests continue meanwhile. kForget: calls Engine::forget_text(). Both wait for the
   // result. Returns an empty result if the loop has ended.
   kv::TextKv do_with_text(TextAction action, std::vector<int32_t> tokens,
-                          engine::AdapterFiles adapters = {});
+                          engine::AdapterFiles adapters = {}, uint64_t salt = 0);
   // Returns the type of keys and values, on which prefix digests depend.
   kv::KvType kv_type() const noexcept { return engine_->kv_type(); }
   std::string_view isa() const noexcept { return engine_->kernels().name; }

@@ -22,13 +22,14 @@ std::string sha256(std::string_view bytes) {
 }  // namespace
 
 std::vector<std::shared_ptr<engine::Picture>> pictures_of(
-    const vision::Rule& rule, std::span<const context::PromptImage> images) {
+    const vision::Rule& rule, std::span<const context::PromptImage> images, uint64_t salt) {
   std::vector<std::shared_ptr<engine::Picture>> pictures;
   for (const context::PromptImage& image : images) {
     try {
       vision::Pixels pixels = vision::preprocess(rule, image::decode(image.png));
       auto picture = std::make_shared<engine::Picture>();
       picture->digest = sha256(image.png);
+      if (salt != 0) picture->digest += std::to_string(salt);
       picture->tiles = std::move(pixels.plan.tiles);
       picture->patches = std::move(pixels.patches);
       pictures.push_back(std::move(picture));

@@ -317,6 +317,8 @@ AnswerRequest parse_completion(std::string_view body) {
   request.constraint = constraint_of(head);
   request.whole = boolean(head, "whole");
   request.options.adapters = adapters_of(head);
+  request.options.salt =
+      static_cast<uint64_t>(integer(head, "salt", 0, 0, static_cast<int64_t>(kv::kMaxSalt)));
   return request;
 }
 

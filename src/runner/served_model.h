@@ -33,12 +33,13 @@ class ServedModel {
   virtual void embed(http::Exchange& exchange) = 0;
   // Returns the tokens of the cached prefixes that were used last. kv_format() is the format of
   // their KV.
-  virtual std::vector<std::vector<int32_t>> latest_prefixes(size_t /*n_max*/) { return {}; }
+  virtual std::vector<kv::KnownText> latest_prefixes(size_t /*n_max*/) { return {}; }
   virtual std::string_view kv_format() const noexcept { return ""; }
   // See EngineLoop::do_with_text(). Returns nullopt if the model does not cache KV by texts.
   virtual std::optional<kv::TextKv> do_with_text(TextAction /*action*/,
                                                  std::vector<int32_t> /*tokens*/,
-                                                 engine::AdapterFiles /*adapters*/) {
+                                                 engine::AdapterFiles /*adapters*/,
+                                                 uint64_t /*salt*/) {
     return std::nullopt;
   }
   // Sets the budget from the next pass on. Then add_state() shows its version.

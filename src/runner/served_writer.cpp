@@ -64,7 +64,7 @@ void ServedWriter::complete(http::Exchange& exchange) {
     if (rule == nullptr)
       throw Error(ErrorCode::kUnsupported, "this runner has no projector for images");
     const auto start = std::chrono::steady_clock::now();
-    request.options.pictures = pictures_of(*rule, request.images);
+    request.options.pictures = pictures_of(*rule, request.images, request.options.salt);
     request.images.clear();
     request.pictures_prepared = std::chrono::steady_clock::now() - start;
   }

@@ -25,7 +25,7 @@ class ServedWriter : public ServedModel {
   void complete(http::Exchange& exchange) override;
   // Rejects pairs, and pooling that differs from the model's.
   void embed(http::Exchange& exchange) override;
-  std::vector<std::vector<int32_t>> latest_prefixes(size_t n_max) override {
+  std::vector<kv::KnownText> latest_prefixes(size_t n_max) override {
     return loop_.latest_prefixes(n_max);
   }
   std::string_view kv_format() const noexcept override {
@@ -33,8 +33,8 @@ class ServedWriter : public ServedModel {
     return loop_.kv_type() == kv::KvType::kQ8_0 ? "q8_0" : "int16";
   }
   std::optional<kv::TextKv> do_with_text(TextAction action, std::vector<int32_t> tokens,
-                                         engine::AdapterFiles adapters) override {
-    return loop_.do_with_text(action, std::move(tokens), std::move(adapters));
+                                         engine::AdapterFiles adapters, uint64_t salt) override {
+    return loop_.do_with_text(action, std::move(tokens), std::move(adapters), salt);
   }
   void set_memory_budget(const MemoryBudget& budget) override { loop_.set_memory_budget(budget); }
 

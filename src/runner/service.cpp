@@ -238,12 +238,14 @@ void Service::list_prefixes(Exchange& exchange) {
   const auto root = field(json, "root", "a string", is_text).get<std::string>() + " " +
                     std::string(model->kv_format());
   Json prefixes = Json::array();
-  for (const std::vector<int32_t>& tokens :
+  for (const kv::KnownText& text :
        model->latest_prefixes(field(json, "max", "an unsigned integer", is_count).get<size_t>())) {
     Json digests = Json::array();
-    for (const uint64_t digest : kv::prefix_digests(root, tokens))
+    const std::string salted =
+        text.salt == 0 ? root : root + fmt::format(" salt={:016x}", text.salt);
+    for (const uint64_t digest : kv::prefix_digests(salted, text.tokens))
       digests.push_back(fmt::format("{:016x}", digest));
-    prefixes.push_back({{"tokens", tokens.size()}, {"digests", std::move(digests)}});
+    prefixes.push_back({{"tokens", text.tokens.size()}, {"digests", std::move(digests)}});
   }
   exchange.respond(json_response(200, {{"prefixes", std::move(prefixes)}}));
 }
@@ -260,8 +262,15 @@ void Service::do_with_text(Exchange& exchange) {
   if (json.contains("adapters"))
     for (const Json& path : field(json, "adapters", "an array of paths", are_paths))
       adapters.push_back({.path = path.get<std::string>()});
-  const std::optional<kv::TextKv> kv = model->do_with_text(
-      saves ? TextAction::kSave : TextAction::kForget, std::move(tokens), std::move(adapters));
+  uint64_t salt = 0;
+  const auto is_salt = [](const Json& value) {
+    return value.is_number_unsigned() && value.get<uint64_t>() <= kv::kMaxSalt;
+  };
+  if (json.contains("salt"))
+    salt = field(json, "salt", "an unsigned integer of 63 bits", is_salt).get<uint64_t>();
+  const std::optional<kv::TextKv> kv =
+      model->do_with_text(saves ? TextAction::kSave : TextAction::kForget, std::move(tokens),
+                          std::move(adapters), salt);
   exchange.respond(
       kv ? json_response(200, {{"tokens", kv->n_tokens}, {"bytes", kv->n_bytes}})
          : runner::error_response(501, "this model does not cache keys and values by texts"));

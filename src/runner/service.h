@@ -72,7 +72,7 @@ LoadModel own_model(std::string path, engine::EngineOptions engine, LoopOptions 
 //   POST /prefixes    {"root","max"} -> {"prefixes":[{"tokens","digests":["..."]}]}: at most "max"
 //                     cached prefixes, the last used ones. Each block has a digest of 16 digits
 //                     (kv/prefix_digest.h). Its root is "root", a blank and the KV's format.
-//   POST /text        {"action":"save"|"forget","tokens":[...],"adapters"?:["/path"]} ->
+//   POST /text        {"action":"save"|"forget","tokens":[...],"adapters"?:["/path"],"salt"?:7} ->
 //                     {"tokens","bytes"}. "save" writes cached KV to disk and returns how much of
 //                     the text is there. "forget" removes the text from the prefix cache, as far as
 //                     no other text has it, and returns how much that was. 501 if the model does

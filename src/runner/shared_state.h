@@ -37,13 +37,14 @@ struct EngineLoop::EmbedJob {
 struct PrefixQuestion {
   size_t n_max = 0;
   engine::AdapterFiles adapters;
-  std::promise<std::vector<std::vector<int32_t>>> texts;
+  std::promise<std::vector<kv::KnownText>> texts;
 };
 
 struct TextQuestion {
   TextAction action = TextAction::kSave;
   std::vector<int32_t> tokens;
   engine::AdapterFiles adapters;
+  uint64_t salt = 0;
   std::promise<kv::TextKv> kv;
 };
 

@@ -167,6 +167,7 @@ constexpr Row kRows[] = {
     {"PACKED_LIMIT", set<&Environment::packed_limit>},
     {"SESSIONS_LIMIT", set<&Environment::sessions_limit>},
     {"REGISTRY_MIRROR", set<&Environment::registry_mirror>},
+    {"API_KEYS", set<&Environment::api_keys>},
     {"WEB_PAGE", set_web_page},
     {"ENGINE", set_engine},
     {"LLAMA_SERVER", set<&Environment::llama_server>},

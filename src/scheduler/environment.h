@@ -72,6 +72,7 @@ struct Environment {
   std::string packed_limit;                               // PACKED_LIMIT: a size; not Ollama's
   std::string sessions_limit;                             // SESSIONS_LIMIT: a size; not Ollama's
   std::string registry_mirror;                            // REGISTRY_MIRROR; not Ollama's
+  std::string api_keys;                                   // API_KEYS: a file; not Ollama's
   bool web_page = true;                                   // WEB_PAGE; not Ollama's
   Engine engine = Engine::kAuto;                          // ENGINE; not Ollama's
   std::string llama_server;                               // LLAMA_SERVER; not Ollama's

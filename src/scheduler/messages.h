@@ -43,6 +43,11 @@ struct Request {
   std::string label{};  // of the model, for listings: does not change while the model is loaded
   // Digest of the request's content: equal if a request is sent again. 0: unknown.
   uint64_t digest = 0;
+  // Whose request it is. Tenants take turns by the work of their requests; an empty name is a
+  // tenant, too. Without names, requests run in order of arrival.
+  std::string tenant{};
+  uint64_t work = 1;    // expected tokens: evaluated and generated
+  uint32_t weight = 1;  // share of the tenant while others wait, too
 };
 
 // A runner's memory, from its ledger.

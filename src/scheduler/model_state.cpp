@@ -40,9 +40,47 @@ std::string runner_key(const RunnerParts& parts) {
 }
 
 const Ticket* ModelState::head() const {
-  if (waiting.empty() || waiting.begin()->first >= std::min(stop_barrier, drain_barrier))
-    return nullptr;
-  return &waiting.begin()->second;
+  const Arrival barrier = std::min(stop_barrier, drain_barrier);
+  const Ticket* next = nullptr;
+  double least = 0.0;
+  for (const auto& [arrival, ticket] : waiting) {
+    if (arrival >= barrier) break;
+    const double account = turns.account(ticket.request.tenant);
+    if (next != nullptr && account >= least) continue;
+    next = &ticket;
+    least = account;
+    if (turns.empty()) break;
+  }
+  return next;
+}
+
+Ticket ModelState::take_head() {
+  const auto at = waiting.find(head()->arrival);
+  Ticket ticket = std::move(at->second);
+  waiting.erase(at);
+  return ticket;
+}
+
+void ModelState::add_waiting(Ticket ticket) {
+  const auto has_requests = [this](const std::string& tenant) {
+    const auto is_of = [&](const auto& entry) { return entry.second.request.tenant == tenant; };
+    return std::ranges::any_of(waiting, is_of) || std::ranges::any_of(running, is_of);
+  };
+  const std::string& tenant = ticket.request.tenant;
+  const bool has_tenants = !turns.empty() || !tenant.empty();
+  if (has_tenants && !has_requests(tenant)) turns.join(tenant, has_requests);
+  const Arrival arrival = ticket.arrival;
+  waiting.emplace(arrival, std::move(ticket));
+}
+
+void ModelState::begin_turn(const Request& request) {
+  if (!turns.empty())
+    turns.begin(request.tenant, static_cast<double>(request.work) / request.weight);
+}
+
+void ModelState::correct_turn(const Request& request, uint64_t n_tokens) {
+  const double difference = static_cast<double>(n_tokens) - static_cast<double>(request.work);
+  turns.correct(request.tenant, difference / request.weight);
 }
 
 bool ModelState::can_join(const Ticket& more, size_t max_parallel) const {

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "scheduler/crash_history.h"
+#include "scheduler/fair_turns.h"
 #include "scheduler/messages.h"
 
 namespace billow::scheduler {
@@ -32,7 +33,7 @@ struct ModelState {
   bool is_embedding = false;
   Phase phase = Phase::kAbsent;
 
-  std::map<Arrival, Ticket> waiting;    // first in, first out
+  std::map<Arrival, Ticket> waiting;    // in order of arrival
   std::map<RequestId, Ticket> running;  // the references to the runner
 
   // Memory. The runner may use granted_bytes. asked_bytes is its latest budget, at most
@@ -58,14 +59,24 @@ struct ModelState {
   Time last_progress{};
   uint64_t n_loaded = 0;
   uint64_t n_finished = 0;  // requests that this runner has finished
+  FairTurns turns;          // of tenants with names
   CrashHistory crashes;
 
   bool has_runner() const { return phase != Phase::kAbsent; }
   bool is_stopping() const { return stop_barrier != kNoBarrier; }
   // Returns whether `more` may run with the running requests. A suspect always runs alone.
   bool can_join(const Ticket& more, size_t max_parallel) const;
-  // Returns the first request that waits for this runner, or null.
+  // Returns the next request that waits for this runner, or null: the first one of the tenant whose
+  // turn it is.
   const Ticket* head() const;
+  // Removes the head from the waiting requests. REQUIRES: there is one.
+  Ticket take_head();
+  // Adds a request that waits.
+  void add_waiting(Ticket ticket);
+  // The request begins. REQUIRES: it was the head.
+  void begin_turn(const Request& request);
+  // The real work of a request became known.
+  void correct_turn(const Request& request, uint64_t n_tokens);
 
   // Returns the memory that the runner must keep: its fixed memory and the memory of its requests.
   // With `more`, includes the need of that request.

@@ -52,7 +52,8 @@ Actions Planner::request_arrived(const Request& request, Time now) {
     respond(ActionKind::kRefuse, request.id, kUnavailable, std::string(kBusyText));
   } else {
     key_of_[request.id] = request.key;
-    model.waiting.emplace(next_arrival_++, ticket);
+    ++next_arrival_;
+    model.add_waiting(ticket);
   }
   return finish(now);
 }
@@ -68,13 +69,14 @@ Actions Planner::request_cancelled(RequestId id, Time now) {
   return finish(now);
 }
 
-Actions Planner::request_finished(RequestId id, Time now) {
+Actions Planner::request_finished(RequestId id, Time now, std::optional<uint64_t> n_tokens) {
   const auto key = key_of_.find(id);
   if (key != key_of_.end()) {
     ModelState& model = models_.at(key->second);
     if (const auto ticket = model.running.find(id); ticket != model.running.end()) {
       ++model.n_finished;
       model.crashes.clear(ticket->second.request.digest);
+      if (n_tokens) model.correct_turn(ticket->second.request, *n_tokens);
     }
   }
   leave(id, now);
@@ -181,8 +183,7 @@ void Planner::lose_running(ModelState& model, const std::string& text,
                        !model.crashes.given_up(now_) && !is_culprit;
     if (retry) {
       actions_.push_back({.kind = ActionKind::kRetry, .key = model.key, .request = id});
-      const Arrival arrival = ticket.arrival;
-      model.waiting.emplace(arrival, std::move(ticket));
+      model.add_waiting(std::move(ticket));
     } else {
       respond(ActionKind::kFail, id, kServerError,
               is_culprit ? text + "; " + std::string(kCulpritText) : text);

@@ -28,7 +28,8 @@ class Planner {
   // The client disconnected or the request failed. The request gets no response, and a load
   // continues. If the request was running, the next one gets its place.
   Actions request_cancelled(RequestId id, Time now);
-  Actions request_finished(RequestId id, Time now);
+  // `n_tokens`: its real work, if it is known; see Request::work.
+  Actions request_finished(RequestId id, Time now, std::optional<uint64_t> n_tokens = {});
 
   // n_loaded is any count that rises during a load, such as bytes.
   Actions load_progressed(const std::string& key, uint64_t n_loaded, Time now);

@@ -20,6 +20,9 @@ struct Asked {
   uint64_t scratch_bytes = 0;
   std::string label{};
   uint64_t digest = 0;
+  std::string tenant{};
+  uint64_t work = 1;
+  uint32_t weight = 1;
 };
 
 class Fake {
@@ -34,11 +37,16 @@ class Fake {
                        .cost = {asked.weight_bytes, asked.scratch_bytes, asked.n_context},
                        .keep_alive = asked.keep_alive,
                        .label = asked.label,
-                       .digest = asked.digest};
+                       .digest = asked.digest,
+                       .tenant = asked.tenant,
+                       .work = asked.work,
+                       .weight = asked.weight};
     return words(planner.request_arrived(request, now));
   }
   Words cancel(RequestId id) { return words(planner.request_cancelled(id, now)); }
-  Words finish(RequestId id) { return words(planner.request_finished(id, now)); }
+  Words finish(RequestId id, std::optional<uint64_t> n_tokens = {}) {
+    return words(planner.request_finished(id, now, n_tokens));
+  }
   Words loaded(const std::string& key, uint64_t held_bytes = 100) {
     return words(planner.load_finished(key, held_bytes, now));
   }

@@ -64,7 +64,7 @@ void Planner::refuse_impossible() {
       if (needed <= options_.budget_bytes) break;
       respond(ActionKind::kRefuse, request.id, kServerError,
               memory_refusal(needed, options_.budget_bytes));
-      model.waiting.erase(model.waiting.begin());
+      model.take_head();
     }
   }
 }
@@ -167,7 +167,7 @@ void Planner::claim_room(const Demand& demand, uint64_t n_bytes, size_t n_places
   for (const size_t i : room.unloads) unload(*models[i], true);
 }
 
-// Assigns the waiting requests of a ready model in order, within its limits of requests and memory.
+// Assigns the waiting requests of a ready model by turns, within its limits of requests and memory.
 void Planner::assign(ModelState& model, bool may_grow) {
   while (model.phase == Phase::kReady) {
     const Ticket* head = model.head();
@@ -177,8 +177,8 @@ void Planner::assign(ModelState& model, bool may_grow) {
     if (lacking > 0 &&
         (!may_grow || room_is_claimed_ || try_grow(model, lacking, false) != Growth::kDone))
       return;
-    Ticket ticket = std::move(model.waiting.begin()->second);
-    model.waiting.erase(model.waiting.begin());
+    Ticket ticket = model.take_head();
+    model.begin_turn(ticket.request);
     if (ticket.request.keep_alive) set_session(model, *ticket.request.keep_alive);
     model.scratch_bytes = std::max(model.scratch_bytes, ticket.request.cost.scratch_bytes);
     const RequestId id = ticket.request.id;

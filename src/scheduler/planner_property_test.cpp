@@ -4,10 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <deque>
 #include <map>
+#include <optional>
 #include <random>
 #include <set>
+#include <string>
 
 #include "scheduler/planner.h"
 
@@ -23,6 +26,7 @@ struct Trial {
   bool failures = false;  // loads fail
   bool crowded = false;   // the largest model needs nearly all of the budget
   bool poison = false;    // some requests kill their runners; no other deaths
+  bool tenants = false;   // requests of three tenants
 };
 
 struct Kind {  // of a model
@@ -118,6 +122,7 @@ class World {
     bool is_running = false;
     uint64_t digest = 0;
     size_t n_deaths = 0;  // deaths of runners during this request
+    std::string tenant{};
   };
 
   static Options options_of(const Trial& trial) {
@@ -188,7 +193,12 @@ class World {
     if (once_in(4)) request.keep_alive = once_in(3) ? kForever : Duration(seconds(below(5)));
     // A few prompts kill runners and are sent repeatedly. The others are unique.
     request.digest = trial_.poison && once_in(6) ? 1 + below(3) : kSoundDigest + request.id;
-    requests_[request.id] = {kind.key, next_arrival_++, false, request.digest};
+    if (trial_.tenants) {
+      request.tenant = std::array{"", "ann", "bob"}[below(3)];
+      request.work = 1 + below(1000);
+      request.weight = static_cast<uint32_t>(1 + below(3));
+    }
+    requests_[request.id] = {kind.key, next_arrival_++, false, request.digest, 0, request.tenant};
     do_actions(planner_.request_arrived(request, now_));
   }
 
@@ -212,7 +222,9 @@ class World {
     }
     requests_.erase(id);
     ++n_answered_;
-    do_actions(is_finished ? planner_.request_finished(id, now_)
+    const std::optional<uint64_t> n_tokens =
+        trial_.tenants ? std::optional(below(2000)) : std::nullopt;
+    do_actions(is_finished ? planner_.request_finished(id, now_, n_tokens)
                            : planner_.request_cancelled(id, now_));
     // A late message about the request must change nothing.
     if (once_in(10)) {
@@ -403,7 +415,8 @@ class World {
     Known& known = requests_.at(action.request);
     EXPECT_FALSE(known.is_running);
     EXPECT_EQ(known.key, action.key);
-    EXPECT_EQ(first_waiting(known.key), known.arrival) << "overtaken by one of its model";
+    EXPECT_EQ(first_waiting(known.key, known.tenant), known.arrival)
+        << "overtaken by one of its model and tenant";
     ASSERT_TRUE(runners_.contains(action.key));
     Runner& runner = runners_.at(action.key);
     EXPECT_EQ(runner.phase, Phase::kReady);
@@ -418,10 +431,13 @@ class World {
     EXPECT_LE(runner.in_use.size(), is_embedding ? 4 : n_parallel_);
   }
 
-  Arrival first_waiting(const std::string& key) const {
+  // Without a tenant, of all tenants.
+  Arrival first_waiting(const std::string& key,
+                        const std::optional<std::string>& tenant = {}) const {
     Arrival first = kNoBarrier;
     for (const auto& [id, known] : requests_)
-      if (known.key == key && !known.is_running) first = std::min(first, known.arrival);
+      if (known.key == key && !known.is_running && known.tenant == tenant.value_or(known.tenant))
+        first = std::min(first, known.arrival);
     return first;
   }
 
@@ -473,7 +489,8 @@ TEST(PlannerProperty, KeepsInvariantsInAnyWorld) {
                  .deaths = !is_poisoned && seed % 3 == 0,
                  .failures = seed % 5 < 3,
                  .crowded = seed % 2 == 0,
-                 .poison = is_poisoned});
+                 .poison = is_poisoned,
+                 .tenants = seed % 4 == 1});
     world.live(kSteps);
     world.wind_down();
     n_answered += world.n_answered();

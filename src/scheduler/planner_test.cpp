@@ -41,6 +41,38 @@ TEST(Planner, ReservesForParallelRequestsWithoutScalingContext) {
   }
 }
 
+TEST(Planner, TenantsTakeTurnsByTheirWork) {
+  Fake fake(options_of(1000));
+  fake.have(1, "a");
+  const auto of = [](const char* tenant, uint64_t work) {
+    return Asked{.tenant = tenant, .work = work};
+  };
+  EXPECT_EQ(fake.arrive(2, "a", of("ann", 100)), (Words{"assign 2 a"}));
+  fake.arrive(3, "a", of("ann", 100));
+  fake.arrive(4, "a", of("ann", 100));
+  fake.arrive(5, "a", of("bob", 40));
+  fake.arrive(6, "a", of("bob", 40));
+  fake.arrive(7, "a", of("bob", 40));
+  fake.arrive(8, "a", of("bob", 40));
+  // Ann has 100, and Bob begins where Ann began.
+  EXPECT_EQ(fake.finish(2, 100), (Words{"assign 5 a"}));
+  EXPECT_EQ(fake.finish(5, 40), (Words{"assign 6 a"}));
+  EXPECT_EQ(fake.finish(6, 40), (Words{"assign 7 a"}));
+  EXPECT_EQ(fake.finish(7, 40), (Words{"assign 3 a"}));  // 100 against 120
+  EXPECT_EQ(fake.finish(3, 5), (Words{"assign 4 a"}));   // it cost only 5: 105 against 120
+  EXPECT_EQ(fake.finish(4, 100), (Words{"assign 8 a"}));
+}
+
+TEST(Planner, TenantsWithoutNamesRunInOrderOfArrival) {
+  Fake fake(options_of(1000));
+  fake.have(1, "a");
+  EXPECT_EQ(fake.arrive(2, "a", {.work = 1000}), (Words{"assign 2 a"}));
+  fake.arrive(3, "a", {.work = 5000});
+  fake.arrive(4, "a");
+  EXPECT_EQ(fake.finish(2), (Words{"assign 3 a"}));
+  EXPECT_EQ(fake.finish(3), (Words{"assign 4 a"}));
+}
+
 TEST(Planner, LoadedModelServesWhileAnotherLoads) {
   Fake fake(options_of(1000));
   fake.have(1, "a");

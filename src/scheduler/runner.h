@@ -67,6 +67,8 @@ struct Completion {
   bool ends_repetition = false;         // ends a response that repeats itself: "repetition"
   std::vector<std::string> markers{};   // texts of control tokens that are part of the response
   std::vector<std::string> adapters{};  // paths of GGUF files of adapters
+  // Requests with different salts share no prefixes, drafts or pictures. 0: no salt.
+  uint64_t salt = 0;
   // True if no client sees chunks before the end. The request may then be retried on another
   // runner, and the runner merges its chunks.
   bool may_begin_again = false;
@@ -159,6 +161,7 @@ struct Prefix {
 struct CachedText {
   std::vector<int32_t> tokens;
   std::vector<std::string> adapters{};
+  uint64_t salt = 0;
 };
 enum class TextAction : uint8_t { kSave, kForget };
 struct TextKv {

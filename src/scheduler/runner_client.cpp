@@ -143,7 +143,8 @@ std::vector<Prefix> RunnerClient::prefixes(std::string_view root, size_t n_max) 
 TextKv RunnerClient::do_with_text(TextAction action, const CachedText& text) {
   const Json body = {{"action", action == TextAction::kSave ? "save" : "forget"},
                      {"tokens", text.tokens},
-                     {"adapters", text.adapters}};
+                     {"adapters", text.adapters},
+                     {"salt", text.salt}};
   return parse_text_kv(post("/text", json_text(body)).body);
 }
 

@@ -245,6 +245,7 @@ std::string completion_body(const Completion& request) {
                {"ends_repetition", request.ends_repetition},
                {"markers", request.markers}};
   if (!request.adapters.empty()) head["adapters"] = request.adapters;
+  if (request.salt != 0) head["salt"] = request.salt;
   if (request.max_draft) head["max_draft"] = *request.max_draft;
   if (!request.prediction.empty()) head["prediction"] = request.prediction;
   if (request.may_begin_again) head["whole"] = true;

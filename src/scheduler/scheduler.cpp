@@ -1,5 +1,7 @@
 #include "scheduler/scheduler.h"
 
+#include <algorithm>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
@@ -9,6 +11,13 @@
 
 namespace billow::scheduler {
 namespace {
+
+// Returns the tokens that a call cost, if it reports them.
+std::optional<uint64_t> work_of(const CompletionEnd& end) {
+  if (end.done_reason.empty()) return std::nullopt;  // the client ended it
+  return end.n_prompt - std::min(end.n_prompt, end.n_cached) + end.n_generated;
+}
+std::optional<uint64_t> work_of(const EmbedOutputs&) { return std::nullopt; }
 
 class StrandLease final : public Lease {
  public:
@@ -55,7 +64,7 @@ class StrandLease final : public Lease {
         if (runner) {
           watch->send_budget();
           Result result = call(*runner, *watch);
-          strand_->end_call(*ticket_);
+          strand_->end_call(*ticket_, work_of(result));
           return result;
         }
       } catch (const RunnerGone& gone) {

@@ -28,6 +28,9 @@ struct Job {
   std::string label{};  // of the model, for listings: ModelSnapshot shows the label of the job that
                         // caused the load
   uint64_t digest = 0;  // of the request's content, see Request::digest
+  std::string tenant{};  // see Request::tenant
+  uint64_t work = 1;     // see Request::work
+  uint32_t weight = 1;   // see Request::weight
 };
 
 // The stages of a request before it runs: for traces and durations. kQueued is always first.

@@ -163,7 +163,10 @@ std::shared_ptr<Strand::Ticket> Strand::arrive(const Job& job, const std::stop_t
                                   .cost = job.cost,
                                   .keep_alive = job.keep_alive,
                                   .label = job.label,
-                                  .digest = job.digest},
+                                  .digest = job.digest,
+                                  .tenant = job.tenant,
+                                  .work = job.work,
+                                  .weight = job.weight},
                                  now()));
   try {
     wait_for_runner(lock, *ticket, stop, on_stage);
@@ -205,7 +208,7 @@ void Strand::leave(const Ticket& ticket) {
   if (found == tickets_.end()) return;
   owner = std::move(found->second);
   tickets_.erase(found);
-  apply(owner->has_finished ? planner_.request_finished(owner->id, now())
+  apply(owner->has_finished ? planner_.request_finished(owner->id, now(), owner->n_tokens)
                             : planner_.request_cancelled(owner->id, now()));
   if (owner->watch) owner->watch->refresh();
 }
@@ -221,10 +224,11 @@ std::shared_ptr<RunnerWatch> Strand::watch_of(const std::string& key) const {
   return found == watches_.end() ? nullptr : found->second;
 }
 
-void Strand::end_call(Ticket& ticket) {
+void Strand::end_call(Ticket& ticket, std::optional<uint64_t> n_tokens) {
   const std::scoped_lock lock(mutex_);
   ticket.has_streamed = false;
   ticket.has_finished = true;
+  ticket.n_tokens = n_tokens;
 }
 
 bool Strand::may_stream(Ticket& ticket, const RunnerWatch& watch) {

@@ -34,6 +34,7 @@ class Strand final : private RunnerEvents {
     std::shared_ptr<RunnerWatch> watch{};            // the runner where it runs
     bool has_streamed = false;                       // it cannot be retried
     bool has_finished = false;                       // a call of it has finished
+    std::optional<uint64_t> n_tokens{};              // work of this call, if it is known
     int status = 0;                                  // status of an error response; 0: none
     std::string text{};
     std::condition_variable_any changed{};
@@ -50,8 +51,8 @@ class Strand final : private RunnerEvents {
   // Called before text of this runner is sent. Returns false if the request no longer belongs to
   // the runner and will be retried.
   bool may_stream(Ticket& ticket, const RunnerWatch& watch);
-  // A call has finished. The next call of the job may be retried.
-  void end_call(Ticket& ticket);
+  // A call has finished, with this work if it is known. The next call of the job may be retried.
+  void end_call(Ticket& ticket, std::optional<uint64_t> n_tokens);
   // Called after a call of a running job failed because of its runner. Returns when the job has
   // another runner. Throws like acquire, or with an error if the runner is healthy.
   void recover(Ticket& ticket, const std::shared_ptr<RunnerWatch>& watch, const std::string& what,

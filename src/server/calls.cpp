@@ -4,6 +4,7 @@
 
 #include <exception>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <utility>
 
@@ -18,6 +19,7 @@
 #include "base/utf8.h"
 #include "http/status.h"
 #include "scheduler/runner.h"
+#include "server/gate.h"
 
 namespace billow::server {
 namespace {
@@ -86,6 +88,7 @@ struct Record {
   std::string_view trace{};  // set if it differs from the id
   int status = 0;
   Clock::duration time{};
+  std::string_view key{};  // name of the API key
   std::string_view error{};
   bool is_watched = false;  // Route::is_watched
 };
@@ -108,12 +111,12 @@ void record(metrics::Metrics& metrics, const Record& response) {
   // The raw target: a decoded path may contain blanks or line ends that imitate another log line.
   const std::string_view target =
       std::string_view(response.request.target).substr(0, response.request.target.find('?'));
-  const std::string line =
-      fmt::format("{} {} {} {:.3f} ms{}{}{}{}", response.status, method.empty() ? "-" : method,
-                  target.empty() ? "-" : in_line(target),
-                  std::chrono::duration<double, std::milli>(response.time).count(),
-                  part(" model=", response.model), part(" id=", response.id),
-                  part(" trace=", response.trace), part(": ", response.error));
+  const std::string line = fmt::format(
+      "{} {} {} {:.3f} ms{}{}{}{}{}", response.status, method.empty() ? "-" : method,
+      target.empty() ? "-" : in_line(target),
+      std::chrono::duration<double, std::milli>(response.time).count(),
+      part(" model=", response.model), part(" id=", response.id), part(" trace=", response.trace),
+      part(" key=", response.key), part(": ", response.error));
   if (response.status >= 500 && response.status != 503) {
     log::warn(line);
   } else if (response.is_watched && response.status < 400) {
@@ -126,7 +129,8 @@ void record(metrics::Metrics& metrics, const Record& response) {
 
 class Caller {
  public:
-  Caller(CallContext& context, api::Route route) : context_(context), route_(std::move(route)) {}
+  Caller(CallContext& context, api::Route route)
+      : context_(context), route_(std::move(route)), access_(access_of(route_.pattern)) {}
 
   void operator()(http::Exchange& exchange) const {
     const std::string id = request_id(exchange.request());
@@ -134,12 +138,16 @@ class Caller {
         route_.is_traced ? context_.traces.start(id, route_.pattern, context_.node_name)
                          : std::make_shared<metrics::Trace>(id, route_.pattern, context_.node_name);
     trace->set_parent(exchange.request().headers.get("traceparent"));
+    trace->set_key(exchange.request().user);
     std::stop_source stop;
     api::Call call(exchange, *trace, stop.get_token(), common_headers(context_, id));
     exchange.on_client_gone([&stop] { stop.request_stop(); });
     Failure failure;
     std::exception_ptr broken;  // the client must see that the response is incomplete
+    std::shared_ptr<keys::Account> account;
+    std::optional<keys::Account::Use> use;  // the place of this request among those of its key
     try {
+      use = begin(call, account);
       if (route_.writes_store && context_.read_only)
         throw http::StatusError(403, "the model store of this server is read-only");
       trace->mark("received");
@@ -156,11 +164,31 @@ class Caller {
         broken = std::current_exception();
     }
     exchange.on_client_gone(nullptr);
+    if (account != nullptr) {
+      const metrics::TokenCost cost = trace->cost();
+      account->take(cost.n_evaluated, cost.n_generated, Clock::now());
+    }
+    use.reset();
     finish(call, id, *trace, failure);
     if (broken) std::rethrow_exception(broken);
   }
 
  private:
+  // Begins the request of an API key. Throws http::StatusError if the limits of the key refuse it.
+  std::optional<keys::Account::Use> begin(api::Call& call,
+                                          std::shared_ptr<keys::Account>& account) const {
+    if (context_.keys == nullptr || !access_.role) return std::nullopt;
+    account = context_.keys->account(call.request().user);
+    if (account == nullptr) throw http::StatusError(401, "the API key was revoked");
+    keys::Account::Begin begun = keys::Account::begin(account, access_.is_limited, Clock::now());
+    if (!begun.use) {
+      call.add_header("Retry-After", std::to_string(begun.retry_after));
+      throw http::StatusError(429, begun.why);
+    }
+    call.trace().set_key(account->name(), account->weight());
+    return std::move(begun.use);
+  }
+
   static void respond(api::Call& call, const Failure& failure) {
     const std::string& path = call.request().path;
     call.respond(shape_error(failure.status, path, failure.text, call.trace().id()));
@@ -182,6 +210,7 @@ class Caller {
                               .trace = trace.id() == id ? std::string_view() : trace.id(),
                               .status = end.status,
                               .time = time,
+                              .key = call.request().user,
                               .error = end.text,
                               .is_watched = route_.is_watched});
   }
@@ -203,6 +232,7 @@ class Caller {
 
   CallContext& context_;
   api::Route route_;
+  RouteAccess access_;
 };
 
 }  // namespace
@@ -229,6 +259,7 @@ http::Headers record_unhandled(CallContext& context, const http::UnhandledAnswer
                            .id = id,
                            .status = answer.status,
                            .time = answer.time,
+                           .key = answer.request.user,
                            .error = answer.why});
   return common_headers(context, id);
 }

@@ -8,6 +8,7 @@
 
 #include "api/call.h"
 #include "http/server.h"
+#include "keys/key_ring.h"
 #include "metrics/metrics.h"
 #include "metrics/trace.h"
 #include "server/event_feed.h"
@@ -21,6 +22,7 @@ struct CallContext {
   EventFeed& feed;
   std::string node_name;
   bool read_only = false;
+  keys::KeyRing* keys = nullptr;  // null: no key is needed
 };
 
 // Returns the response for a failed request, in the format of the API that owns the path. `id` is

@@ -21,9 +21,9 @@ struct Options {
   // Addresses to listen on.
   std::string host = "127.0.0.1";  // empty: no TCP
   uint16_t port = 11434;           // 0: any free port
-  std::string
-      socket_path{};      // a Unix socket for this user, in addition to TCP or alone; empty: none
-  std::string origins{};  // additional allowed origins, separated by commas
+  std::string socket_path{};       // a Unix socket, in addition to TCP or alone; empty: none
+  unsigned socket_mode = 0600;     // permissions of the socket's file
+  std::string origins{};           // additional allowed origins, separated by commas
 
   // Limits.
   size_t max_connections = 4096;
@@ -31,6 +31,8 @@ struct Options {
   uint64_t max_bodies_bytes = 0;  // of all requests in flight; 0: twice max_body_bytes
   std::chrono::milliseconds header_timeout{10'000};
   std::chrono::milliseconds body_timeout{300'000};
+
+  std::string api_keys{};  // file of API keys (keys/keys_file.h); empty: no key is needed
 
   std::string models;  // folder of the model store
   bool read_only = false;

@@ -28,7 +28,9 @@
 #include "base/log.h"
 #include "http/access.h"
 #include "http/status.h"
+#include "keys/key_ring.h"
 #include "server/calls.h"
+#include "server/gate.h"
 #include "server/operations.h"
 #include "server/watching.h"
 #include "server/web_routes.h"
@@ -70,6 +72,7 @@ void preload(api::Generator& generator, api::Embedder& embedder, const std::stri
 // Max time for a readiness request of the server or a model.
 constexpr std::chrono::milliseconds kProbeTimeout{10'000};
 constexpr std::chrono::milliseconds kSampleEvery{2'000};
+constexpr std::chrono::milliseconds kKeysEvery{1'000};
 constexpr std::chrono::milliseconds kStoreTimeout{2'000};
 constexpr std::chrono::milliseconds kPruneTimeout{10'000};
 
@@ -88,6 +91,9 @@ class Server::Parts {
  public:
   explicit Parts(Options options)
       : options_(std::move(options)),
+        keys_(options_.api_keys.empty() ? nullptr
+                                        : std::make_unique<keys::KeyRing>(
+                                              options_.api_keys, std::chrono::steady_clock::now())),
         store_(options_.models),
         registry_(store_, options_.registry),
         metrics_(options_.own_version, options_.isa),
@@ -107,7 +113,7 @@ class Server::Parts {
         embedder_(catalog_, scheduler_, metrics_, latest_contexts_,
                   {.num_ctx = options_.generation.num_ctx,
                    .max_context = options_.generation.max_context}),
-        context_{metrics_, traces_, feed_, options_.node_name, options_.read_only},
+        context_{metrics_, traces_, feed_, options_.node_name, options_.read_only, keys_.get()},
         operations_{
             .not_ready = [this] { return not_ready(); },
             .model_not_ready = [this](const std::string& model,
@@ -129,7 +135,10 @@ class Server::Parts {
                       Observer::Sources{.state = [this] { return scheduler_.state(); },
                                         .sample = [this] { return sample(); }});
     feed_.on_read([this] { observer_->wake(); });
-    http_.emplace(http_options(), http_routes(context_, routes()));
+    std::vector<api::Route> made = routes();
+    for (const api::Route& route : made) patterns_.push_back(route.pattern);
+    http_.emplace(http_options(), http_routes(context_, std::move(made)));
+    if (keys_) key_watch_ = std::jthread([this](std::stop_token stop) { watch_keys(stop); });
     if (!options_.preload.empty())
       preloader_ = std::jthread([this](std::stop_token stop) { load_all(stop); });
   }
@@ -137,6 +146,8 @@ class Server::Parts {
   ~Parts() { stop(); }
 
   uint16_t port() const { return http_->port(); }
+  bool is_on_network() const { return !options_.host.empty() && !is_own_machine(options_.host); }
+  const std::vector<std::string>& patterns() const { return patterns_; }
   bool has_web_page() const { return options_.web_page && !web::embedded_assets().empty(); }
 
   bool drain(std::chrono::milliseconds delay, std::chrono::milliseconds timeout) {
@@ -240,6 +251,7 @@ class Server::Parts {
     http.host = options_.host;
     http.port = options_.port;
     http.socket_path = options_.socket_path;
+    http.socket_mode = options_.socket_mode;
     http.max_connections = options_.max_connections;
     http.max_body_bytes = options_.max_body_bytes;
     http.header_timeout = options_.header_timeout;
@@ -251,10 +263,29 @@ class Server::Parts {
     http.on_unhandled = [this](const http::UnhandledAnswer& answer) {
       return record_unhandled(context_, answer);
     };
-    http.admit = [this](const http::Request& request, http::BindKind bind) {
-      return http::check_access(origins_, names_, bind, request);
+    http.admit = [this](const http::Request& request, http::BindKind bind, std::string_view route) {
+      return admit(request, bind, route);
     };
     return http;
+  }
+
+  // Checks the web page or the host, then the API key.
+  http::Verdict admit(const http::Request& request, http::BindKind bind, std::string_view route) {
+    http::Verdict verdict = http::check_access(origins_, names_, bind, request);
+    if (!keys_ || verdict.answer || !verdict.refusal.empty()) return verdict;
+    http::Verdict by_key = check_key(*keys_, request, route);
+    for (const http::Headers::Field& field : verdict.headers)
+      by_key.headers.add(field.name, field.value);
+    return by_key;
+  }
+
+  // Reads the file of keys again when it has changed.
+  void watch_keys(const std::stop_token& stop) {
+    std::mutex mutex;
+    std::condition_variable_any stopped;
+    std::unique_lock lock(mutex);
+    while (!stopped.wait_for(lock, stop, kKeysEvery, [&] { return stop.stop_requested(); }))
+      keys_->refresh(std::chrono::steady_clock::now());
   }
 
   std::vector<api::Route> routes() {
@@ -327,7 +358,8 @@ class Server::Parts {
     return {{"version", options_.own_version},
             {"node", options_.node_name},
             {"read_only", options_.read_only},
-            {"on_network", !options_.host.empty() && !is_own_machine(options_.host)}};
+            {"on_network", is_on_network()},
+            {"api_keys", keys_ != nullptr}};
   }
 
   metrics::Load load() const {
@@ -337,6 +369,7 @@ class Server::Parts {
     load.n_event_readers = events.n_readers;
     load.n_events_sent = events.n_sent;
     load.n_events_missed = events.n_missed;
+    if (keys_) report_keys(*keys_, load);
     load.n_max_models = options_.models_loaded.n_max_loaded == 0
                             ? scheduler::kAutoMaxLoaded
                             : options_.models_loaded.n_max_loaded;
@@ -392,6 +425,7 @@ class Server::Parts {
   std::set<std::string> started_;  // model keys of runners that were started before
 
   const Options options_;
+  const std::unique_ptr<keys::KeyRing> keys_;  // null: no key is needed
   store::Store store_;
   registry::Client registry_;
   metrics::Metrics metrics_;
@@ -415,20 +449,24 @@ class Server::Parts {
   std::vector<std::pair<std::string, std::string>>
       cold_;  // preloads that are pending or failed, each with its reason
 
+  std::vector<std::string> patterns_;  // of the routes
   std::optional<Observer> observer_;
   std::optional<http::Server> http_;  // its handlers use all members above
   std::mutex preloader_mutex_;
   std::jthread preloader_;
+  std::jthread key_watch_;
 };
 
 Server::Server(Options options) : parts_(std::make_unique<Parts>(std::move(options))) {}
 Server::~Server() = default;
 uint16_t Server::port() const { return parts_->port(); }
 bool Server::has_web_page() const { return parts_->has_web_page(); }
+bool Server::is_on_network() const { return parts_->is_on_network(); }
 bool Server::drain(std::chrono::milliseconds delay, std::chrono::milliseconds timeout) {
   return parts_->drain(delay, timeout);
 }
 void Server::stop() { parts_->stop(); }
+std::vector<std::string> Server::routes() const { return parts_->patterns(); }
 std::vector<std::string> Server::not_ready() const { return parts_->not_ready(); }
 
 }  // namespace billow::server

@@ -25,12 +25,18 @@ class Server {
   // page.
   bool has_web_page() const;
 
+  // Returns whether other machines can reach the server by TCP.
+  bool is_on_network() const;
+
   // Reports not ready and serves requests as before for `delay`. Then rejects new requests and
   // waits up to `timeout` for running ones. Returns whether all of them finished. stop() ends the
   // wait.
   bool drain(std::chrono::milliseconds delay, std::chrono::milliseconds timeout);
   // Ends all running requests and all runners.
   void stop();
+
+  // Returns the patterns of all routes.
+  std::vector<std::string> routes() const;
 
   // Returns a line for each reason why the server is not ready. Empty if it is ready.
   std::vector<std::string> not_ready() const;

@@ -315,6 +315,7 @@ TEST_F(WatchingTest, ServerInfoHasFieldsOfThePage) {
   EXPECT_EQ(info["node"], "node-7");
   EXPECT_EQ(info["read_only"], true);
   EXPECT_EQ(info["on_network"], false);
+  EXPECT_EQ(info["api_keys"], false);
 }
 
 // The Accept field of a browser, which requests HTML.

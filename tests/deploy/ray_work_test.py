@@ -135,6 +135,12 @@ class Results(Fake):
         bodies = [body for _, path, body in self.server.asked if path == "/v1/embeddings"]
         self.assertEqual(bodies[-1], {"model": "m", "encoding_format": "base64", "partial": True, "input": [f"text {i}" for i in range(5)]})
 
+    def test_requests_have_the_api_key_of_the_environment(self):
+        for variables, key in (({"OLLAMA_API_KEY": "a"}, "Bearer a"), ({"OLLAMA_API_KEY": "a", "BILLOW_API_KEY": " b\n"}, "Bearer b")):
+            with unittest.mock.patch.dict(os.environ, variables):
+                self.billow().get("/api/server")
+            self.assertEqual(self.server.heads[-1]["Authorization"], key)
+
     def test_shards_without_rows_have_empty_parts(self):
         path = self.lines([{"id": 0, "text": "a" * 3000}, {"id": 1, "text": "b"}])
         job = self.prepare(path, shard_rows=1)

@@ -56,6 +56,23 @@ TEST(Prefix, SecondPromptStartsAfterTheSharedPrefix) {
   }
 }
 
+TEST(Prefix, PromptsOfDifferentSaltsShareNothing) {
+  const std::vector<int32_t> prompt = random_tokens(300, 300, 1);
+  for (const char* architecture : kArchitectures) {
+    TinyEngine tiny_engine(tiny(architecture), {.n_batch = 100, .max_cached = kPlenty});
+    SequenceOptions salted = greedy(20);
+    salted.salt = 7;
+    const auto expected = run(tiny_engine.engine, prompt, greedy(20));
+    const auto other = run(tiny_engine.engine, prompt, salted);
+    EXPECT_EQ(other->n_shared(), 0u) << architecture;
+    EXPECT_EQ(all_tokens(*other), all_tokens(*expected)) << architecture;
+    EXPECT_EQ(run(tiny_engine.engine, prompt, salted)->n_shared(), 256u) << architecture;
+    EXPECT_EQ(run(tiny_engine.engine, prompt, greedy(20))->n_shared(), 256u) << architecture;
+    EXPECT_EQ(tiny_engine.engine.forget_text(prompt, {}, 8).n_tokens, 0u);
+    EXPECT_EQ(tiny_engine.engine.forget_text(prompt, {}, 7).n_tokens, 256u);
+  }
+}
+
 // In the next turn of a conversation, the model's own answer is cached, too.
 TEST(Prefix, AnswersAreCachedWithTheirPrompt) {
   for (const char* architecture : kArchitectures) {

@@ -83,6 +83,20 @@ TEST(Speculation, DraftsFromTheTextAndFromRecentAnswers) {
   EXPECT_GT(again.n_accepted, 150u);
 }
 
+TEST(Speculation, DraftsFromNoAnswerOfAnotherSalt) {
+  TinyEngine with({.architecture = "llama"}, drafting());
+  const Tokens prompt = random_tokens(40, 300, 9);
+  SequenceOptions salted = greedy(200);
+  salted.salt = 7;
+  const Whole first = answer(with.engine, prompt, greedy(200));
+  const Whole other = answer(with.engine, prompt, salted);
+  EXPECT_EQ(other.n_drafted, first.n_drafted) << "as if the other answer had never been";
+  EXPECT_EQ(other.n_accepted, first.n_accepted);
+  EXPECT_GT(answer(with.engine, prompt, salted).n_accepted, 150u);
+  salted.salt = 8;
+  EXPECT_EQ(answer(with.engine, prompt, salted).n_drafted, first.n_drafted);
+}
+
 TEST(Speculation, BatchedSequencesEqualSingleOnes) {
   const reference::TinyModelOptions model{.architecture = "gemma3", .type = quant::Type::kQ4_K};
   for (const size_t n_batch : {512u, 40u}) {

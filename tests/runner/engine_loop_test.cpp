@@ -171,10 +171,10 @@ TEST(EngineLoop, ReportsCachedPrefixes) {
   asked.prompt = random_tokens(150, 300, 1);
   const std::vector<int32_t> prompt = asked.prompt;
   read(*tiny.loop.submit(std::move(asked)));
-  const std::vector<std::vector<int32_t>> known = tiny.loop.latest_prefixes(5);
+  const std::vector<kv::KnownText> known = tiny.loop.latest_prefixes(5);
   ASSERT_EQ(known.size(), 1u);
-  EXPECT_GE(known[0].size(), 128u);
-  EXPECT_TRUE(std::equal(known[0].begin(), known[0].begin() + 128, prompt.begin()));
+  EXPECT_GE(known[0].tokens.size(), 128u);
+  EXPECT_TRUE(std::equal(known[0].tokens.begin(), known[0].tokens.begin() + 128, prompt.begin()));
   EXPECT_TRUE(tiny.loop.latest_prefixes(0).empty());
 }
 

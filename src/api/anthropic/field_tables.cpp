@@ -55,6 +55,7 @@ constexpr FieldRule kMessage[] = {
     {"container", kRefused, kNoContainer},
     // Fields of this server.
     {"keep_alive", kHonoured, "same as in /api/chat"},
+    {"cache_salt", kHonoured, "text; requests with different salts share no prefixes"},
     {"num_ctx", kHonoured, "same as in /api/chat"},
 };
 

@@ -9,6 +9,7 @@
 #include "api/anthropic/blocks.h"
 #include "api/anthropic/errors.h"
 #include "api/anthropic/field_tables.h"
+#include "api/cache_salt.h"
 #include "api/fields.h"
 #include "api/request_options.h"
 #include "base/json.h"
@@ -357,6 +358,7 @@ MessagesRequest decode_message(std::string_view body) {
   request.stream = fields.flag("stream").value_or(false);
   request.generation.options = options_of_fields(fields, max_tokens);
   request.generation.keep_alive = keep_alive_of(fields.value("keep_alive"));
+  request.generation.cache_salt = cache_salt_of(fields);
   return request;
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "api/cache_salt.h"
 #include "api/choices.h"
 #include "api/field_rules.h"
 #include "api/fields.h"
@@ -36,6 +37,7 @@ CompletionRequest decode_common(const Fields& fields, const FieldTable& table) {
   generation.grammar = grammar_of(fields);
   generation.ignore_eos = fields.flag("ignore_eos").value_or(false);
   generation.keep_alive = keep_alive_of(fields.value("keep_alive"));
+  generation.cache_salt = cache_salt_of(fields);
   generation.slot = openai::slot_of(fields);
   generation.top_logprobs = openai::top_logprobs(fields, "n_probs");
   generation.logprobs = generation.top_logprobs > 0;

@@ -17,7 +17,7 @@ constexpr std::array kTypes{
     StatusType{400, "invalid_request_error"}, StatusType{401, "authentication_error"},
     StatusType{403, "permission_error"},      StatusType{404, "not_found_error"},
     StatusType{413, "invalid_request_error"}, StatusType{501, "not_supported_error"},
-    StatusType{503, "unavailable_error"},
+    StatusType{503, "unavailable_error"},     StatusType{429, "rate_limit_error"},
 };
 
 constexpr std::array<std::string_view, 8> kPaths = {"/completion",     "/completions",   "/infill",

@@ -72,6 +72,7 @@ constexpr FieldRule kCompletion[] = {
     {"options", kHonoured, "same as in /api/generate; the fields above take precedence"},
     {"num_ctx"},
     {"keep_alive"},
+    {"cache_salt", kHonoured, "text; requests with different salts share no prefixes"},
 };
 
 constexpr FieldRule kInfill[] = {
@@ -135,6 +136,7 @@ constexpr FieldRule kInfill[] = {
     {"options", kHonoured, "same as in /api/generate; the fields above take precedence"},
     {"num_ctx"},
     {"keep_alive"},
+    {"cache_salt", kHonoured, "text; requests with different salts share no prefixes"},
 };
 
 }  // namespace

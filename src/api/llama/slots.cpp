@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "api/cache_salt.h"
 #include "api/fields.h"
 #include "api/model_name.h"
 #include "api/stored_models.h"
@@ -29,6 +30,12 @@ std::string identity_of(const ServedModel& model) {
   for (const std::string& adapter : model.adapters_of_request())
     identity += " " + std::filesystem::path(adapter).filename().string();
   return identity;
+}
+
+// Returns the name of a saved slot's file. Each API key has files of its own.
+std::string file_of(const std::string& name, const Call& call) {
+  const std::string& user = call.request().user;
+  return user.empty() || name.empty() ? name : user + "+" + name;
 }
 
 // Evaluates a prompt and keeps nothing but the number of cached tokens.
@@ -64,6 +71,10 @@ class Handlers {
   std::shared_ptr<const ServedModel> model_of(Call& call, const std::string& name) {
     return llama::model_of(sources_.catalog, call, name);
   }
+  // Returns the key of the slots that belong to the caller's API key.
+  static std::string key_of(const std::string& runner_key, const Call& call) {
+    return slot_key(runner_key, prefix_salt(call.request().user, ""));
+  }
   void save(Call& call, const ServedModel& model, size_t id, const std::string& name);
   void restore(Call& call, const ServedModel& model, size_t id, const std::string& name);
   void erase(Call& call, const ServedModel& model, size_t id);
@@ -83,7 +94,7 @@ void Handlers::list(Call& call) {
   size_t n_free = 0;
   for (const scheduler::LoadedModel& loaded : sources_.state().models) {
     if (loaded.model.is_embedding || (!key.empty() && loaded.model.key != key)) continue;
-    for (const Slots::State& state : sources_.slots.list(loaded.model.key)) {
+    for (const Slots::State& state : sources_.slots.list(key_of(loaded.model.key, call))) {
       const size_t id = slots.size() % sources_.slots.size();
       if (!state.is_busy) ++n_free;
       slots.push_back({{"id", id},
@@ -115,7 +126,7 @@ void Handlers::act(Call& call) {
   if (body.empty() && what == "erase") body = "{}";
   const Fields fields = Fields::parse(body, "SlotRequest");
   const std::string name = fields.text("filename");
-  if (what != "erase") sources_.slot_files.check(name);
+  if (what != "erase") sources_.slot_files.check(file_of(name, call));
   const auto model = model_of(call, model_name_of(call, fields.text("model"), models_));
   if (model->facts().is_embedding || model->facts().engine != scheduler::Engine::kOwn)
     throw StatusError(
@@ -128,10 +139,11 @@ void Handlers::act(Call& call) {
 
 void Handlers::save(Call& call, const ServedModel& model, size_t id, const std::string& name) {
   const Clock::time_point begin = Clock::now();
-  const SlotText held = sources_.slots.text(model.key, id);
+  const SlotText held = sources_.slots.text(key_of(model.key, call), id);
   if (held.has_images)
     throw StatusError(501, "slot " + std::to_string(id) + " holds images, which are not saved");
-  uint64_t n_bytes = sources_.slot_files.save(name, identity_of(model), held.text.tokens);
+  uint64_t n_bytes =
+      sources_.slot_files.save(file_of(name, call), identity_of(model), held.text.tokens);
   const auto kv = sources_.do_with_text(model.key, scheduler::TextAction::kSave, held.text);
   if (kv) n_bytes += kv->n_bytes;
   Json answer = {{"id_slot", id},
@@ -146,13 +158,13 @@ void Handlers::save(Call& call, const ServedModel& model, size_t id, const std::
 // Evaluates the saved tokens. The runner reads from disk what it has there.
 void Handlers::restore(Call& call, const ServedModel& model, size_t id, const std::string& name) {
   const Clock::time_point begin = Clock::now();
-  const SlotFiles::Saved saved = sources_.slot_files.load(name, identity_of(model));
+  const SlotFiles::Saved saved = sources_.slot_files.load(file_of(name, call), identity_of(model));
   for (const int32_t token : saved.tokens)
     if (!model.weights->tokenizer.has(token))
       throw StatusError(400, "the saved slot \"" + name + "\" has a token that the model lacks");
   Evaluation evaluation(call);
   if (saved.tokens.empty()) {
-    sources_.slots.set(model.key, id, {});
+    sources_.slots.set(key_of(model.key, call), id, {});
   } else {
     GenerationRequest request{.kind = GenerationKind::kPrompt, .model = model.name};
     request.prompt_tokens = saved.tokens;
@@ -170,8 +182,8 @@ void Handlers::restore(Call& call, const ServedModel& model, size_t id, const st
 }
 
 void Handlers::erase(Call& call, const ServedModel& model, size_t id) {
-  const SlotText held = sources_.slots.text(model.key, id);
-  sources_.slots.set(model.key, id, {});
+  const SlotText held = sources_.slots.text(key_of(model.key, call), id);
+  sources_.slots.set(key_of(model.key, call), id, {});
   (void)sources_.do_with_text(model.key, scheduler::TextAction::kForget, held.text);
   respond(call, {{"id_slot", id}, {"n_erased", held.text.tokens.size()}});
 }

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <utility>
 
+#include "api/cache_salt.h"
 #include "api/json_text.h"
 #include "api/ollama/errors.h"
 #include "api/ollama/field_tables.h"
@@ -62,6 +63,7 @@ void decode_shared(const Fields& fields, GenerationRequest& request) {
   if (options != nullptr) read_options(*options, request);
   request.grammar = format_of(fields.value("format"));
   request.keep_alive = keep_alive_of(fields.value("keep_alive"));
+  request.cache_salt = cache_salt_of(fields);
   request.whole_calls = true;
   request.think = think_of(fields);
   request.truncate = fields.flag("truncate").value_or(true);

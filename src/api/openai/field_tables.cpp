@@ -92,6 +92,7 @@ constexpr FieldRule kChat[] = {
     {"options", kHonoured, "same as in /api/chat; OpenAI's fields take precedence"},
     {"num_ctx"},
     {"keep_alive"},
+    {"cache_salt", kHonoured, "text; requests with different salts share no prefixes"},
     {"_debug_render_only"},
 };
 
@@ -158,6 +159,7 @@ constexpr FieldRule kCompletion[] = {
     {"options", kHonoured, "same as in /api/generate; OpenAI's fields take precedence"},
     {"num_ctx"},
     {"keep_alive"},
+    {"cache_salt", kHonoured, "text; requests with different salts share no prefixes"},
     {"_debug_render_only"},
 };
 
@@ -221,6 +223,7 @@ constexpr FieldRule kResponse[] = {
     {"options", kHonoured, "same as in /api/chat; OpenAI's fields take precedence"},
     {"num_ctx"},
     {"keep_alive"},
+    {"cache_salt", kHonoured, "text; requests with different salts share no prefixes"},
 };
 
 }  // namespace

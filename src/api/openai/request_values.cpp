@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "api/cache_salt.h"
 #include "api/choices.h"
 #include "api/grammar_fields.h"
 #include "api/openai/errors.h"
@@ -152,6 +153,7 @@ TextRequest decode_common(const Fields& fields, TextRoute route) {
   generation.options = sampling_options(fields, route);
   generation.grammar = grammar_of(fields);
   generation.keep_alive = keep_alive_of(fields.value("keep_alive"));
+  generation.cache_salt = cache_salt_of(fields);
   generation.ignore_eos = fields.flag("ignore_eos").value_or(false);
   generation.slot = slot_of(fields);
   generation.render_only = fields.flag("_debug_render_only").value_or(false);

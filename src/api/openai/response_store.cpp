@@ -83,4 +83,11 @@ void ResponseStore::drop_old() {
   std::erase_if(items_, [](const auto& entry) { return entry.second.expired(); });
 }
 
+ResponseStore& ResponseStores::of(const std::string& key) {
+  const std::scoped_lock lock(mutex_);
+  std::unique_ptr<ResponseStore>& store = stores_[key];
+  if (store == nullptr) store = std::make_unique<ResponseStore>();
+  return *store;
+}
+
 }  // namespace billow::api::openai

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstddef>
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -67,6 +68,18 @@ class ResponseStore {
   std::unordered_map<std::string, Entry> responses_;
   std::deque<std::string> order_;  // ids, oldest first
   std::unordered_map<std::string, std::weak_ptr<const ResponseItem>> items_;
+};
+
+// The stores of all API keys: no key sees the responses of another. The limits are per key.
+// Thread-safe.
+class ResponseStores {
+ public:
+  // Returns the store of a key; the name is empty without keys. The reference stays valid.
+  ResponseStore& of(const std::string& key);
+
+ private:
+  std::mutex mutex_;
+  std::map<std::string, std::unique_ptr<ResponseStore>> stores_;
 };
 
 }  // namespace billow::api::openai

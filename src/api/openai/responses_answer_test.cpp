@@ -306,7 +306,7 @@ struct Fixture {
   }
 
   ScriptedGenerator generator;
-  std::shared_ptr<ResponseStore> store = std::make_shared<ResponseStore>();
+  std::shared_ptr<ResponseStores> store = std::make_shared<ResponseStores>();
   http::Headers head;
 };
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "api/cache_salt.h"
 #include "api/field_rules.h"
 #include "api/fields.h"
 #include "api/grammar_fields.h"
@@ -145,6 +146,7 @@ ResponseRequest decode_response(std::string_view body, ResponseStore& store) {
   generation.think = think_of_response(fields);
   generation.truncate = truncates(fields);
   generation.keep_alive = keep_alive_of(fields.value("keep_alive"));
+  generation.cache_salt = cache_salt_of(fields);
   generation.top_logprobs = top_logprobs(fields, "top_logprobs");
   generation.logprobs =
       includes(fields, "message.output_text.logprobs") || generation.top_logprobs > 0;

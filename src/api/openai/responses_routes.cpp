@@ -18,7 +18,7 @@
 namespace billow::api::openai {
 namespace {
 
-using Store = std::shared_ptr<ResponseStore>;
+using Stores = std::shared_ptr<ResponseStores>;
 
 void respond(Call& call, const std::string& json) {
   call.respond({.content_type = "application/json", .body = json + "\n"});
@@ -136,27 +136,34 @@ void list_input(Call& call, ResponseStore& store) {
   respond(call, to_text(list));
 }
 
+// Returns the store of the caller's API key.
+ResponseStore& store_of(ResponseStores& stores, const Call& call) {
+  return stores.of(call.request().user);
+}
+
 }  // namespace
 
-std::vector<Route> response_routes(Generator& generator, Store store) {
+std::vector<Route> response_routes(Generator& generator, Stores stores) {
   using enum http::Method;
   return {
       {.methods = {kPost},
        .pattern = "/v1/responses",
-       .handler = [&generator, store](Call& call) { write_response(call, generator, *store); },
+       .handler = [&generator, stores](
+                      Call& call) { write_response(call, generator, store_of(*stores, call)); },
        .is_traced = true},
       {.methods = {kPost},
        .pattern = "/v1/responses/input_tokens",
-       .handler = [&generator, store](Call& call) { count_tokens(call, generator, *store); }},
+       .handler = [&generator,
+                   stores](Call& call) { count_tokens(call, generator, store_of(*stores, call)); }},
       {.methods = {kGet},
        .pattern = "/v1/responses/:id",
-       .handler = [store](Call& call) { show(call, *store); }},
+       .handler = [stores](Call& call) { show(call, store_of(*stores, call)); }},
       {.methods = {kDelete},
        .pattern = "/v1/responses/:id",
-       .handler = [store](Call& call) { erase(call, *store); }},
+       .handler = [stores](Call& call) { erase(call, store_of(*stores, call)); }},
       {.methods = {kGet},
        .pattern = "/v1/responses/:id/input_items",
-       .handler = [store](Call& call) { list_input(call, *store); }},
+       .handler = [stores](Call& call) { list_input(call, store_of(*stores, call)); }},
   };
 }
 

@@ -11,6 +11,6 @@
 namespace billow::api::openai {
 
 // REQUIRES: the generator outlives the routes. Handlers are thread-safe.
-std::vector<Route> response_routes(Generator& generator, std::shared_ptr<ResponseStore> store);
+std::vector<Route> response_routes(Generator& generator, std::shared_ptr<ResponseStores> stores);
 
 }  // namespace billow::api::openai

@@ -132,7 +132,7 @@ std::vector<Route> routes(Generator& generator, Embedder& embedder, const store:
        .pattern = "/v1/models/:model",
        .handler = [models](Call& call) { show_model(call, *models); }},
   };
-  std::ranges::move(response_routes(generator, std::make_shared<ResponseStore>()),
+  std::ranges::move(response_routes(generator, std::make_shared<ResponseStores>()),
                     std::back_inserter(routes));
   return routes;
 }

@@ -15,7 +15,9 @@ bool is_route(std::string_view path) noexcept {
 }
 
 http::Response error_response(int status, std::string_view text) {
-  const char* type = status == 503 ? "Overloaded" : status >= 500 ? "Backend" : "Validation";
+  const char* type = status == 503 || status == 429 ? "Overloaded"
+                     : status >= 500                ? "Backend"
+                                                    : "Validation";
   std::string body = "{\"error\":";
   append_string(body, text);
   body += ",\"error_type\":\"" + std::string(type) + "\"}";

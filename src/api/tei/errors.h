@@ -12,8 +12,8 @@ namespace billow::api::tei {
 // /detokenize of llama-server.
 bool is_route(std::string_view path) noexcept;
 
-// Returns the whole answer (api::ShapeError). Its type is "Overloaded" for 503, "Backend" for other
-// statuses from 500, otherwise "Validation".
+// Returns the whole answer (api::ShapeError). Its type is "Overloaded" for 429 and 503, "Backend"
+// for other statuses from 500, otherwise "Validation".
 http::Response error_response(int status, std::string_view text);
 
 }  // namespace billow::api::tei

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "cli/api_key.h"
 #include "cli/client/show_text.h"
 #include "http/lines.h"
 
@@ -23,7 +24,12 @@ http::Endpoint tcp(const scheduler::Endpoint& endpoint) {
   return {.host = endpoint.host, .port = endpoint.port};
 }
 
-http::ClientOptions client_options() { return {.idle_timeout = kTimeout}; }
+http::ClientOptions client_options() {
+  http::ClientOptions options;
+  options.idle_timeout = kTimeout;
+  options.headers = key_headers();
+  return options;
+}
 
 std::string with_status(int status, const std::string& message) {
   const std::string line = fmt::format("{} {}", status, http::reason_phrase(status));

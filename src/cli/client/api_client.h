@@ -36,7 +36,8 @@ class ApiError : public std::runtime_error {
 
 class ApiClient {
  public:
-  // Throws Error (kUnsupported) for an https server. `endpoint` must be one for clients
+  // Sends the API key of the environment (cli/api_key.h). Throws Error (kUnsupported) for an https
+  // server. `endpoint` must be one for clients
   // (Endpoint::for_clients).
   explicit ApiClient(const scheduler::Endpoint& endpoint);
   ~ApiClient();

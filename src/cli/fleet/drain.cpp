@@ -23,8 +23,9 @@ constexpr unsigned kChecks = 3;
 
 // The status of a request on a new connection; 0 if the host did not accept it or did not answer.
 int status_of(const FleetHost& host, const char* target, std::string& error) {
-  http::Client client({.host = host.endpoint.host, .port = host.endpoint.port},
-                      {.connect_timeout = kTimeout, .idle_timeout = kTimeout});
+  http::Client client(
+      {.host = host.endpoint.host, .port = host.endpoint.port},
+      {.connect_timeout = kTimeout, .idle_timeout = kTimeout, .headers = key_headers(host)});
   try {
     return client.send({.target = target}).status;
   } catch (const Error& failed) {

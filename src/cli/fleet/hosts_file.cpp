@@ -17,6 +17,7 @@
 #include "base/error.h"
 #include "base/suggestion.h"
 #include "base/text.h"
+#include "cli/api_key.h"
 #include "store/name.h"
 
 namespace billow::cli {
@@ -178,6 +179,8 @@ FleetHost host_of(const toml::table& table, const std::string& path) {
   host.weight = static_cast<unsigned>(reader.number("weight", 1, 256).value_or(host.weight));
   host.n_slots = static_cast<size_t>(
       reader.number("parallel", 1, 1024).value_or(static_cast<int64_t>(host.n_slots)));
+  if (const auto variable = reader.text("key-env"))
+    host.key_env = reader.word("key-env", *variable, "_");
   reader.finish();
   return host;
 }
@@ -253,6 +256,10 @@ std::string read_text(const std::string& path) {
 }
 
 }  // namespace
+
+http::Headers key_headers(const FleetHost& host) {
+  return host.key_env.empty() ? key_headers() : key_headers_of(host.key_env);
+}
 
 Fleet parse_fleet(std::string_view text, const std::string& path) {
   toml::table table;

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "http/message.h"
 #include "scheduler/environment.h"
 
 namespace billow::cli {
@@ -19,7 +20,11 @@ struct FleetHost {
   std::optional<uint64_t> memory_bytes{};     // its --memory
   unsigned weight = 100;                      // its speed, relative to other hosts; 1 to 256
   size_t n_slots = scheduler::kAutoParallel;  // --parallel: requests per model
+  std::string key_env{};                      // variable with the API key; empty: BILLOW_API_KEY
 };
+
+// Returns the header fields with the API key of a host. Throws Error if its variable is not set.
+http::Headers key_headers(const FleetHost& host);
 
 struct FleetModel {
   std::string name;                        // short and in lower case, as HAProxy compares it

@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "base/one_line.h"
 #include "base/text.h"
+#include "cli/client/api_client.h"
 #include "cli/client/show_text.h"
 #include "cli/client/vector_recipe.h"
 #include "http/client.h"
@@ -36,12 +37,16 @@ class Asker {
       : client_({.host = host.endpoint.host, .port = host.endpoint.port},
                 {.connect_timeout = std::min(timeout, std::chrono::milliseconds(10'000)),
                  .idle_timeout = timeout,
-                 .max_body_bytes = kMaxAnswerBytes}) {}
+                 .max_body_bytes = kMaxAnswerBytes,
+                 .headers = key_headers(host)}) {}
 
   http::Response get(const char* target) { return client_.send({.target = target}); }
 
   Json json(const char* target) {
     const http::Response response = get(target);
+    if (response.status == 401 || response.status == 403)
+      throw Error(ErrorCode::kPermissionDenied,
+                  std::string("GET ") + target + ": " + said_by(response.body));
     if (response.status != 200) refuse(target, "status " + std::to_string(response.status));
     return parsed(target, response.body);
   }

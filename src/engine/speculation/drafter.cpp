@@ -21,6 +21,12 @@ Drafter::Drafter(const MatchFinder& recent, std::span<const int32_t> prediction,
   has_expected_ = true;  // at the beginning of the prediction
 }
 
+Drafter::Drafter(std::shared_ptr<const MatchFinder> recent, std::span<const int32_t> prediction,
+                 double ease)
+    : Drafter(*recent, prediction, ease) {
+  owner_ = std::move(recent);
+}
+
 void Drafter::add(std::span<const int32_t> text) {
   for (; n_added_ < text.size(); ++n_added_) {
     own_.add(text[n_added_]);

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -28,6 +29,9 @@ class Drafter {
   // `recent` has the answers of other sequences and must outlive this object. `prediction`: a text
   // similar to the expected answer; may be empty. `ease`: the first chance_of_guess().
   Drafter(const MatchFinder& recent, std::span<const int32_t> prediction, double ease = 0.0);
+  // The same, but keeps `recent` alive.
+  Drafter(std::shared_ptr<const MatchFinder> recent, std::span<const int32_t> prediction,
+          double ease);
 
   // Returns at most max_tokens tokens that may follow `text`, which must begin with the text of the
   // last call. The draft ends where its tokens become unlikely, and may be empty.
@@ -47,6 +51,7 @@ class Drafter {
   void add(std::span<const int32_t> text);
   void extend(Draft& draft, const MatchFinder& finder, size_t max_tokens) const;
 
+  std::shared_ptr<const MatchFinder> owner_;  // of recent_; null: the caller owns it
   const MatchFinder& recent_;
   MatchFinder own_;
   size_t n_added_ = 0;     // tokens of the text that own_ has

@@ -23,8 +23,7 @@ std::vector<size_t> all_of(std::span<const std::span<const double>> chances, siz
 
 }  // namespace
 
-Speculation::Speculation(const SpeculationOptions& options)
-    : options_(options), recent_(kRecentTokens), ease_(kHope) {}
+Speculation::Speculation(const SpeculationOptions& options) : options_(options), ease_(kHope) {}
 
 std::vector<Draft> Speculation::propose(std::span<const Writer> writers, const DraftRoom& room) {
   const size_t max_rows = std::min(room.max_rows, options_.max_draft);
@@ -114,11 +113,24 @@ void Speculation::add_guess(Draft& draft, int32_t token, double probability) con
   draft.grades.push_back(grade);
 }
 
-void Speculation::remember(std::span<const int32_t> answer) {
+const std::shared_ptr<MatchFinder>& Speculation::recent(uint64_t salt) {
+  constexpr size_t kMaxSalts = 8;  // with answers
+  const auto found = std::ranges::find(recent_, salt, &Recent::salt);
+  if (found != recent_.end()) {
+    recent_.splice(recent_.begin(), recent_, found);
+  } else {
+    recent_.push_front({salt, std::make_shared<MatchFinder>(kRecentTokens)});
+    if (recent_.size() > kMaxSalts) recent_.pop_back();
+  }
+  return recent_.front().answers;
+}
+
+void Speculation::remember(std::span<const int32_t> answer, uint64_t salt) {
   if (options_.max_draft == 0 || answer.empty()) return;
   const size_t n = std::min(answer.size(), kRecentTokens / 4);
-  for (const int32_t token : answer.first(n)) recent_.add(token);
-  recent_.add_border();
+  MatchFinder& answers = *recent(salt);
+  for (const int32_t token : answer.first(n)) answers.add(token);
+  answers.add_border();
 }
 
 }  // namespace billow::engine

@@ -7,6 +7,8 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <list>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -39,9 +41,9 @@ class Speculation {
 
   size_t max_draft() const noexcept { return options_.max_draft; }
 
-  // Returns the drafter of a new sequence. This object must outlive it.
-  Drafter make_drafter(std::span<const int32_t> prediction = {}) const {
-    return Drafter(recent_, prediction, ease_);
+  // Returns the drafter of a new sequence. It drafts from recent answers of the same salt.
+  Drafter make_drafter(std::span<const int32_t> prediction = {}, uint64_t salt = 0) {
+    return Drafter(recent(salt), prediction, ease_);
   }
 
   // A sequence that may draft in a pass.
@@ -77,13 +79,21 @@ class Speculation {
     guess_cost_.note(n_rows, time);
   }
   // Adds a finished answer. Later answers may be similar.
-  void remember(std::span<const int32_t> answer);
+  void remember(std::span<const int32_t> answer, uint64_t salt = 0);
 
  private:
+  // The recent answers of a salt.
+  struct Recent {
+    uint64_t salt = 0;
+    std::shared_ptr<MatchFinder> answers;
+  };
+  // Returns the recent answers of a salt. Forgets those of the salt that was used least recently if
+  // there are too many salts.
+  const std::shared_ptr<MatchFinder>& recent(uint64_t salt);
   void note_guess(Drafter& drafter, double worth) noexcept;
 
   SpeculationOptions options_;
-  MatchFinder recent_;
+  std::list<Recent> recent_;  // last used first
   PassCost cost_;
   PassCost guess_cost_;  // of a draft model
   Acceptance guesses_;   // of all sequences; the model's confidence determines the value of a guess

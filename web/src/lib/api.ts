@@ -1,4 +1,5 @@
 // Requests to the server with fetch. Each error is a Failure with a message of one line.
+import { apiKey, otherKey } from './key';
 
 export class Failure extends Error {
   constructor(
@@ -38,10 +39,14 @@ export function errorText(status: number, body: string): string {
   return body.trim().slice(0, 300) || `the server answered ${status}`;
 }
 
+// Sends the API key of the page, if it has one. If the server wants another key, asks the user for
+// it and sends the request again.
 export async function ask(method: string, path: string, body?: unknown, init: RequestInit = {}): Promise<Response> {
   let response: Response;
   const headers = new Headers(init.headers);
   const isRaw = body instanceof Blob;
+  const key = apiKey();
+  if (key) headers.set('Authorization', `Bearer ${key}`);
   if (body !== undefined && !isRaw) headers.set('Content-Type', 'application/json');
   try {
     response = await fetch(url(path), {
@@ -55,6 +60,7 @@ export async function ask(method: string, path: string, body?: unknown, init: Re
     if (isAbort(error)) throw error;
     throw new Failure(0, 'the server cannot be reached');
   }
+  if (response.status === 401 && response.headers.has('WWW-Authenticate') && (await otherKey(key))) return ask(method, path, body, init);
   if (!response.ok) {
     const text = await response.text().catch(() => '');
     throw new Failure(response.status, errorText(response.status, text), Number(response.headers.get('Retry-After')) || 0);

@@ -51,6 +51,15 @@ export interface ServerInfo {
   node: string;
   read_only: boolean;
   on_network: boolean;
+  api_keys: boolean; // requests need a key
+}
+
+// Returns a handler that gives `value` if the API key of the page lacks the role for a request.
+function unlessForbidden<T>(value: T): (error: unknown) => T {
+  return (error) => {
+    if (error instanceof Failure && error.status === 403) return value;
+    throw error;
+  };
 }
 
 class App {
@@ -145,7 +154,7 @@ class App {
     try {
       const [tags, ps] = await Promise.all([
         json<{ models: ModelRow[] }>('GET', '/api/tags'),
-        json<{ models: LoadedRow[] }>('GET', '/api/ps'),
+        json<{ models: LoadedRow[] }>('GET', '/api/ps').catch(unlessForbidden({ models: [] })),
       ]);
       this.models = tags.models;
       this.loaded = ps.models;

@@ -366,6 +366,12 @@ export const en = {
     noModel: 'Choose a model first.',
     retry: 'Try again',
   },
+  key: {
+    title: 'This server needs an API key',
+    wrong: 'The server does not know this key. Enter another one.',
+    label: 'API key',
+    kept: 'The key stays in this tab until you close it.',
+  },
   dialog: { ok: 'OK', cancel: 'Cancel', remove: 'Delete', close: 'Close' },
   code: { copy: 'Copy the code', plain: 'text', formula: 'Formula', table: 'Table' },
   loading: 'Loading',

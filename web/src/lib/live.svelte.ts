@@ -3,6 +3,7 @@
 // stream is open only while a visible tab follows it, because a browser has few connections.
 import { app } from './app.svelte';
 import { url } from './api';
+import { apiKey } from './key';
 import type { EmbeddingEvent, EvictionRow, MemoryState, ModelEvent, RequestEvent, SampleEvent } from './types';
 
 export interface Events {
@@ -64,7 +65,8 @@ class Live {
 
   #open(): void {
     clearTimeout(this.#retry);
-    if (!('EventSource' in globalThis)) return;
+    // A stream of events cannot carry an API key. With a key, the page polls.
+    if (!('EventSource' in globalThis) || apiKey()) return;
     const source = new EventSource(url('/api/events'));
     this.#source = source;
     source.onopen = () => {

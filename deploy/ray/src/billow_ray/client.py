@@ -108,6 +108,12 @@ class About:
     node: str = ""
 
 
+def key_header() -> dict[str, str]:
+    """The API key of BILLOW_API_KEY, otherwise of OLLAMA_API_KEY, as a header; nothing without a key."""
+    key = (os.environ.get("BILLOW_API_KEY", "").strip() or os.environ.get("OLLAMA_API_KEY", "").strip())
+    return {"Authorization": f"Bearer {key}"} if key else {}
+
+
 class Billow:
     """`patience_s` is how long it may answer nothing useful, for all threads together, before BillowUnavailable."""
 
@@ -177,7 +183,7 @@ class Billow:
             connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self._local.connection = connection
             self._connections.add(connection)
-        headers = {"Content-Type": "application/json", "X-Billow-Priority": "bulk", "X-Billow-Client": self._client_id}
+        headers = {"Content-Type": "application/json", "X-Billow-Priority": "bulk", "X-Billow-Client": self._client_id} | key_header()
         try:
             connection.request(method, path, body, headers)
             reply = connection.getresponse()
@@ -195,7 +201,11 @@ class Billow:
         connection.close()
 
     def about(self) -> About:
-        server = self.get("/api/server").json()
+        answer = self.get("/api/server")
+        if answer.status in (401, 403):
+            raise JobError(f"Billow at {self.address}: {answer.message}")
+        server = answer.json()
+        # A key without the role "observe" gets no metrics: the instruction set is then unknown.
         metrics = self.get("/metrics").body.decode(errors="replace")
         isa = ""
         for line in metrics.splitlines():

@@ -1,0 +1,57 @@
+#include "cli/shutdown.h"
+
+#include <pthread.h>
+
+#include <cstdlib>
+
+#include "base/log.h"
+
+namespace billow::cli {
+
+using std::chrono::milliseconds;
+
+Signals::Signals() {
+  ::sigemptyset(&set_);
+  ::sigaddset(&set_, SIGINT);
+  ::sigaddset(&set_, SIGTERM);
+  ::pthread_sigmask(SIG_BLOCK, &set_, nullptr);
+}
+
+bool Signals::wait_for(milliseconds time) const {
+  timespec limit{};
+  limit.tv_sec = time.count() / 1000;
+  limit.tv_nsec = time.count() % 1000 * 1'000'000;
+  return ::sigtimedwait(&set_, nullptr, &limit) > 0;
+}
+
+LastResort::~LastResort() {
+  {
+    const std::scoped_lock lock(mutex_);
+    ended_ = true;
+  }
+  changed_.notify_all();
+}
+
+void LastResort::arm(milliseconds left) {
+  {
+    const std::scoped_lock lock(mutex_);
+    until_ = std::chrono::steady_clock::now() + left;
+  }
+  changed_.notify_all();
+  if (!watch_.joinable()) watch_ = std::jthread([this] { watch(); });
+}
+
+void LastResort::watch() {
+  std::unique_lock lock(mutex_);
+  while (!ended_) {
+    if (std::chrono::steady_clock::now() >= until_) {
+      log::warn(
+          "some threads wait for a file system that does not answer: the process ends without "
+          "them");
+      std::_Exit(1);
+    }
+    changed_.wait_until(lock, until_);
+  }
+}
+
+}  // namespace billow::cli
