@@ -286,7 +286,8 @@ EmbedReply LocalEmbedder::embed(const EmbedRequest& request, std::stop_token sto
                           .engine = model->engine(),
                           .keep_alive = request.keep_alive,
                           .label = model->label,
-                          .digest = only_loads ? 0 : digest_of(prepared, request, *model)},
+                          .digest = only_loads ? 0 : digest_of(prepared, request, *model),
+                          .is_bulk = request.is_bulk},
                          stop, trace_stages(trace));
   const Clock::time_point assigned = Clock::now();
   reply.load = assigned - trace.began();

@@ -44,7 +44,8 @@ scheduler::Job job_of(const ServedModel& model, const GenerationRequest& request
           .cost = cost,
           .engine = model.engine(),
           .keep_alive = request.keep_alive,
-          .label = model.label};
+          .label = model.label,
+          .is_bulk = request.is_bulk};
 }
 
 // Returns the same digest when the same prompt is sent again.
@@ -487,6 +488,7 @@ void LocalGenerator::answer(const ServedModel& model, const GenerationRequest& r
   writer.set_slot(slot.id());
   slot.set(text_of(completion, {}));
   plan.completion.may_begin_again = sink.holds_back();
+  plan.completion.is_bulk = request.is_bulk;
   bool wanted = !request.echo || writer.echo(prompt_text(model, request, plan.prompt));
   if (!wanted) throw scheduler::Cancelled();
   const scheduler::CompletionEnd end = lease->complete(

@@ -316,6 +316,7 @@ AnswerRequest parse_completion(std::string_view body) {
   request.max_repeats = static_cast<size_t>(integer(head, "max_repeats", 0, 0, kMaxTokens));
   request.constraint = constraint_of(head);
   request.whole = boolean(head, "whole");
+  request.options.is_bulk = boolean(head, "bulk");
   request.options.adapters = adapters_of(head);
   return request;
 }

@@ -43,6 +43,8 @@ struct Request {
   std::string label{};  // of the model, for listings: does not change while the model is loaded
   // Digest of the request's content: equal if a request is sent again. 0: unknown.
   uint64_t digest = 0;
+  // Starts only while no other request waits, and leaves places for other requests.
+  bool is_bulk = false;
 };
 
 // A runner's memory, from its ledger.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -39,16 +40,27 @@ std::string runner_key(const RunnerParts& parts) {
   return key;
 }
 
-const Ticket* ModelState::head() const {
-  if (waiting.empty() || waiting.begin()->first >= std::min(stop_barrier, drain_barrier))
+const Ticket* ModelState::first() const {
+  if (waiting.empty() || waiting.begin()->first.arrival >= std::min(stop_barrier, drain_barrier))
     return nullptr;
   return &waiting.begin()->second;
 }
 
+const Ticket* ModelState::head() const {
+  const Ticket* ticket = first();
+  return ticket != nullptr && ticket->request.is_bulk && holds_bulk_back ? nullptr : ticket;
+}
+
+size_t ModelState::n_waiting_interactive() const {
+  const auto first_bulk = waiting.lower_bound({.is_bulk = true, .arrival = 0});
+  return static_cast<size_t>(std::distance(waiting.begin(), first_bulk));
+}
+
 bool ModelState::can_join(const Ticket& more, size_t max_parallel) const {
   if (running.empty()) return true;
+  const size_t n_reserved = more.request.is_bulk ? std::max<size_t>(max_parallel / 4, 1) : 0;
   // A suspect must run alone.
-  return running.size() < max_parallel && !more.is_suspect() &&
+  return running.size() + n_reserved < max_parallel && !more.is_suspect() &&
          !running.begin()->second.is_suspect();
 }
 
@@ -80,7 +92,9 @@ uint64_t ModelState::floor_bytes(const Ticket* more) const {
 }
 
 uint64_t ModelState::lacking_bytes(const Ticket& more) const {
-  return above(floor_bytes(&more), asked_bytes);
+  const bool reserves = more.request.is_bulk && !running.empty();
+  const uint64_t reserve = reserves ? more.request.cost.kv_bytes : 0;
+  return above(saturating_add(floor_bytes(&more), reserve), asked_bytes);
 }
 
 uint64_t ModelState::idle_bytes() const {

@@ -20,6 +20,7 @@ struct Asked {
   uint64_t scratch_bytes = 0;
   std::string label{};
   uint64_t digest = 0;
+  bool is_bulk = false;
 };
 
 class Fake {
@@ -34,7 +35,8 @@ class Fake {
                        .cost = {asked.weight_bytes, asked.scratch_bytes, asked.n_context},
                        .keep_alive = asked.keep_alive,
                        .label = asked.label,
-                       .digest = asked.digest};
+                       .digest = asked.digest,
+                       .is_bulk = asked.is_bulk};
     return words(planner.request_arrived(request, now));
   }
   Words cancel(RequestId id) { return words(planner.request_cancelled(id, now)); }

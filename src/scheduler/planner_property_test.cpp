@@ -23,6 +23,7 @@ struct Trial {
   bool failures = false;  // loads fail
   bool crowded = false;   // the largest model needs nearly all of the budget
   bool poison = false;    // some requests kill their runners; no other deaths
+  bool bulk = false;      // half of the requests are bulk
 };
 
 struct Kind {  // of a model
@@ -114,7 +115,7 @@ class World {
  private:
   struct Known {
     std::string key;
-    Arrival arrival = 0;
+    Turn turn{};
     bool is_running = false;
     uint64_t digest = 0;
     size_t n_deaths = 0;  // deaths of runners during this request
@@ -188,7 +189,8 @@ class World {
     if (once_in(4)) request.keep_alive = once_in(3) ? kForever : Duration(seconds(below(5)));
     // A few prompts kill runners and are sent repeatedly. The others are unique.
     request.digest = trial_.poison && once_in(6) ? 1 + below(3) : kSoundDigest + request.id;
-    requests_[request.id] = {kind.key, next_arrival_++, false, request.digest};
+    request.is_bulk = trial_.bulk && once_in(2);
+    requests_[request.id] = {kind.key, {request.is_bulk, next_arrival_++}, false, request.digest};
     do_actions(planner_.request_arrived(request, now_));
   }
 
@@ -387,7 +389,7 @@ class World {
     if (!had_deaths_) {
       for (const auto& [id, known] : requests_) {
         if (!runners_.contains(known.key)) {
-          EXPECT_LE(first_waiting(action.key), known.arrival) << "a load out of order";
+          EXPECT_LE(first_waiting(action.key), known.turn) << "a load out of order";
         }
       }
     }
@@ -403,7 +405,11 @@ class World {
     Known& known = requests_.at(action.request);
     EXPECT_FALSE(known.is_running);
     EXPECT_EQ(known.key, action.key);
-    EXPECT_EQ(first_waiting(known.key), known.arrival) << "overtaken by one of its model";
+    EXPECT_EQ(first_waiting(known.key), known.turn) << "overtaken by one of its model";
+    if (known.turn.is_bulk) {
+      for (const auto& [id, other] : requests_)
+        EXPECT_TRUE(other.turn.is_bulk || other.is_running) << "a bulk request overtakes " << id;
+    }
     ASSERT_TRUE(runners_.contains(action.key));
     Runner& runner = runners_.at(action.key);
     EXPECT_EQ(runner.phase, Phase::kReady);
@@ -418,10 +424,10 @@ class World {
     EXPECT_LE(runner.in_use.size(), is_embedding ? 4 : n_parallel_);
   }
 
-  Arrival first_waiting(const std::string& key) const {
-    Arrival first = kNoBarrier;
+  Turn first_waiting(const std::string& key) const {
+    Turn first = {true, kNoBarrier};
     for (const auto& [id, known] : requests_)
-      if (known.key == key && !known.is_running) first = std::min(first, known.arrival);
+      if (known.key == key && !known.is_running) first = std::min(first, known.turn);
     return first;
   }
 
@@ -463,7 +469,7 @@ class World {
 };
 
 TEST(PlannerProperty, KeepsInvariantsInAnyWorld) {
-  constexpr unsigned kTrials = 160;
+  constexpr unsigned kTrials = 200;
   constexpr int kSteps = 1000;
   size_t n_answered = 0;
   for (unsigned seed = 1; seed <= kTrials; ++seed) {
@@ -473,7 +479,8 @@ TEST(PlannerProperty, KeepsInvariantsInAnyWorld) {
                  .deaths = !is_poisoned && seed % 3 == 0,
                  .failures = seed % 5 < 3,
                  .crowded = seed % 2 == 0,
-                 .poison = is_poisoned});
+                 .poison = is_poisoned,
+                 .bulk = seed % 4 == 1});
     world.live(kSteps);
     world.wind_down();
     n_answered += world.n_answered();

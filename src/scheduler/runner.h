@@ -67,6 +67,7 @@ struct Completion {
   bool ends_repetition = false;         // ends a response that repeats itself: "repetition"
   std::vector<std::string> markers{};   // texts of control tokens that are part of the response
   std::vector<std::string> adapters{};  // paths of GGUF files of adapters
+  bool is_bulk = false;                 // its prompt waits for the prompts of other requests
   // True if no client sees chunks before the end. The request may then be retried on another
   // runner, and the runner merges its chunks.
   bool may_begin_again = false;

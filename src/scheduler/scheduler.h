@@ -28,6 +28,7 @@ struct Job {
   std::string label{};  // of the model, for listings: ModelSnapshot shows the label of the job that
                         // caused the load
   uint64_t digest = 0;  // of the request's content, see Request::digest
+  bool is_bulk = false;  // see Request::is_bulk
 };
 
 // The stages of a request before it runs: for traces and durations. kQueued is always first.

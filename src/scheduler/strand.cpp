@@ -163,7 +163,8 @@ std::shared_ptr<Strand::Ticket> Strand::arrive(const Job& job, const std::stop_t
                                   .cost = job.cost,
                                   .keep_alive = job.keep_alive,
                                   .label = job.label,
-                                  .digest = job.digest},
+                                  .digest = job.digest,
+                                  .is_bulk = job.is_bulk},
                                  now()));
   try {
     wait_for_runner(lock, *ticket, stop, on_stage);
