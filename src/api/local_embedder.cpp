@@ -296,6 +296,7 @@ EmbedReply LocalEmbedder::embed(const EmbedRequest& request, std::stop_token sto
     embed_all(*lease, std::move(prepared), request, *model, reply);
     trace.span("embedded", assigned, Clock::now());
     metrics_.tokens(model->name, {.n_prompt = reply.n_prompt});
+    trace.add_usage({.n_prompt = reply.n_prompt});
   }
   reply.total = Clock::now() - trace.began();
   return reply;

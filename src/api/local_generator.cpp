@@ -517,6 +517,10 @@ void LocalGenerator::answer(const ServedModel& model, const GenerationRequest& r
                                .n_generated = end.n_generated,
                                .n_drafted = end.n_drafted,
                                .n_draft_accepted = end.n_draft_accepted});
+  trace.add_usage({.n_prompt = end.n_prompt,
+                   .n_cached = end.n_cached,
+                   .n_generated = end.n_generated,
+                   .done_reasons = {end.done_reason}});
   trace.span("decode", first, now,
              {{"tokens", end.n_generated},
               {"drafted", end.n_drafted},

@@ -9,11 +9,8 @@
 #include <atomic>
 #include <charconv>
 #include <chrono>
-#include <condition_variable>
 #include <csignal>
-#include <cstdlib>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
@@ -26,6 +23,7 @@
 #include "cli/command.h"
 #include "cli/embed_sizes.h"
 #include "cli/engine_options.h"
+#include "cli/last_resort.h"
 #include "cli/variable.h"
 #include "cli/version.h"
 #include "cpu/cores.h"
@@ -79,6 +77,7 @@ struct ServeOptions {
   std::string packed_limit;
   std::string sessions_limit;
   std::string registry_mirror;
+  std::string otlp;
   std::string node_name;
   std::string metrics_alias;
   size_t n_traces = 1000;
@@ -149,6 +148,17 @@ registry::ClientOptions registry_options(const ServeOptions& options,
                                               "; write http://HOST:PORT or https://HOST");
   if (const auto n = environment.n_transfer_streams; n && *n > 0)
     made.download.n_at_once = std::min<size_t>(*n, kMaxTransferStreams);
+  return made;
+}
+
+server::CollectorOptions collector_of(const ServeOptions& options,
+                                      const scheduler::Environment& environment) {
+  server::CollectorOptions made;
+  made.url = options.otlp.empty() ? environment.otlp : options.otlp;
+  if (made.url.empty()) return made;
+  (void)server::traces_url(made.url);  // checks it
+  made.headers = server::collector_headers(variable("OTEL_EXPORTER_OTLP_HEADERS").value_or(""));
+  made.ca_file = variable("SSL_CERT_FILE").value_or("");
   return made;
 }
 
@@ -315,6 +325,7 @@ server::Options server_options(const ServeOptions& options,
   made.isa = kernels::select_table().name;
   made.node_name = options.node_name.empty() ? machine_name() : options.node_name;
   made.n_traces = options.n_traces;
+  made.collector = collector_of(options, environment);
   made.web_page = options.web_page.empty() ? environment.web_page : options.web_page == "on";
   made.metrics_aliases = options.metrics_alias == "vllm";
   return made;
@@ -341,48 +352,6 @@ class Signals {
   sigset_t set_{};
 };
 
-// Ends the process if the server does not end in time, because a thread may hang in a file system
-// that does not answer. Runners end with the process.
-class LastResort {
- public:
-  ~LastResort() {
-    {
-      const std::scoped_lock lock(mutex_);
-      ended_ = true;
-    }
-    changed_.notify_all();
-  }
-  // Restarts the countdown.
-  void arm(milliseconds left) {
-    {
-      const std::scoped_lock lock(mutex_);
-      until_ = std::chrono::steady_clock::now() + left;
-    }
-    changed_.notify_all();
-    if (!watch_.joinable()) watch_ = std::jthread([this] { watch(); });
-  }
-
- private:
-  void watch() {
-    std::unique_lock lock(mutex_);
-    while (!ended_) {
-      if (std::chrono::steady_clock::now() >= until_) {
-        log::warn(
-            "some threads wait for a file system that does not answer: the process ends without "
-            "them");
-        std::_Exit(1);
-      }
-      changed_.wait_until(lock, until_);
-    }
-  }
-
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool ended_ = false;
-  std::chrono::steady_clock::time_point until_;
-  std::jthread watch_;
-};
-
 // Time that aborted requests have to end.
 constexpr milliseconds kEndTime = std::chrono::seconds(10);
 
@@ -402,6 +371,7 @@ void run(const ServeOptions& options) {
   server::Server server(made);
   log::info("models in " + made.models + ", memory for them " +
             format_byte_size(made.models_loaded.budget_bytes));
+  if (!made.collector.url.empty()) log::info("traces go to " + made.collector.url);
   log::info("Listening on " + (made.socket_path.empty() ? "" : made.socket_path + " and ") +
             made.host + ":" + std::to_string(server.port()) + " (version " + made.own_version +
             ", kernels " + made.isa + ")");
@@ -562,6 +532,9 @@ void declare_operation(CLI::App& command, ServeOptions& options) {
   command.add_option("--registry-mirror", options.registry_mirror,
                      "Address to use in place of the default registry, http://HOST:PORT or "
                      "https://HOST (BILLOW_REGISTRY_MIRROR)");
+  command.add_option("--otlp", options.otlp,
+                     "Address of an OpenTelemetry collector that gets traces of requests, like "
+                     "http://127.0.0.1:4318; default: none (BILLOW_OTLP)");
   command.add_option("--node-name", options.node_name,
                      "Name of this host in X-Billow-Node and traces; default: the machine's name");
   command

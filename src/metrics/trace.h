@@ -7,6 +7,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -31,6 +32,29 @@ struct Span {
   std::string attributes;            // a JSON object as text: {"tokens":512}
 };
 
+// What the model read and wrote for a request.
+struct Usage {
+  size_t n_prompt = 0;
+  size_t n_cached = 0;  // tokens of the prompt that were cached
+  size_t n_generated = 0;
+  std::vector<std::string> done_reasons{};  // of each answer
+};
+
+// A copy of a finished trace.
+struct TraceRecord {
+  std::string id;
+  std::string route;
+  std::string node;
+  std::string model;                    // empty: unknown
+  std::optional<TraceParent> parent{};  // of the client
+  std::chrono::system_clock::time_point began_at{};
+  std::chrono::nanoseconds duration{};
+  int status = 0;
+  std::vector<Span> spans{};  // sorted by `begin`
+  size_t n_left_out = 0;      // spans that were dropped
+  std::optional<Usage> usage{};
+};
+
 class Trace {
  public:
   // `route` is a pattern such as "/api/chat"; `node` is the name of this host.
@@ -45,6 +69,12 @@ class Trace {
   // Stores the `traceparent` header of the request. Returns false and stores nothing if the header
   // is malformed.
   bool set_parent(std::string_view traceparent);
+
+  // Adds the tokens of an answer to those of the request.
+  void add_usage(const Usage& usage);
+  // Returns the `traceparent` of the request, if it is valid.
+  std::optional<TraceParent> parent() const;
+  size_t n_spans() const;  // that are stored
 
   // Records a moment at the current time. `attributes` is a JSON object. Any other value except
   // null becomes {"value":it}. An object larger than kMaxAttributeBytes becomes
@@ -66,6 +96,8 @@ class Trace {
   Json to_json() const;
   // Returns a list entry: {"id","route","model"?,"began_at","duration","status"?}.
   Json summary() const;
+  // REQUIRES: finish() was called.
+  TraceRecord record() const;
   // Returns the trace in the format of chrome://tracing and Perfetto: {"traceEvents":[...],
   // "displayTimeUnit":"ms","otherData":{...}}. Times are in microseconds since the start of the
   // trace. Spans that overlap without nesting are on separate tracks.
@@ -93,6 +125,7 @@ class Trace {
   int status_ = 0;
   std::string model_;
   std::string parent_;
+  std::optional<Usage> usage_;
   std::string error_;
 };
 

@@ -166,6 +166,7 @@ constexpr Row kRows[] = {
     {"CLOUD_BASE_URL", set<&Environment::cloud_base_url>},
     {"PACKED_LIMIT", set<&Environment::packed_limit>},
     {"SESSIONS_LIMIT", set<&Environment::sessions_limit>},
+    {"OTLP", set<&Environment::otlp>},
     {"REGISTRY_MIRROR", set<&Environment::registry_mirror>},
     {"WEB_PAGE", set_web_page},
     {"ENGINE", set_engine},

@@ -71,10 +71,11 @@ struct Environment {
   std::optional<uint64_t> max_draft;                      // DRAFT_MAX: tokens; not Ollama's
   std::string packed_limit;                               // PACKED_LIMIT: a size; not Ollama's
   std::string sessions_limit;                             // SESSIONS_LIMIT: a size; not Ollama's
-  std::string registry_mirror;                            // REGISTRY_MIRROR; not Ollama's
-  bool web_page = true;                                   // WEB_PAGE; not Ollama's
-  Engine engine = Engine::kAuto;                          // ENGINE; not Ollama's
-  std::string llama_server;                               // LLAMA_SERVER; not Ollama's
+  std::string otlp;               // OTLP: a collector of traces; not Ollama's
+  std::string registry_mirror;    // REGISTRY_MIRROR; not Ollama's
+  bool web_page = true;           // WEB_PAGE; not Ollama's
+  Engine engine = Engine::kAuto;  // ENGINE; not Ollama's
+  std::string llama_server;       // LLAMA_SERVER; not Ollama's
   // Passes of embedding models; none of these is Ollama's.
   std::optional<uint64_t> n_batch;       // N_BATCH
   std::optional<uint64_t> n_ubatch;      // N_UBATCH
