@@ -6,6 +6,8 @@ bulk_test.py --billow PROGRAM [unittest arguments]; exits with 77 if the small m
 
 import argparse
 import json
+import pathlib
+import subprocess
 import sys
 import tempfile
 import threading
@@ -29,10 +31,14 @@ class Bulk(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.server = Server(folder.name, arguments=("--parallel", str(n_parallel), "--max-queue", str(N_BULK)),
                              program=options.billow)
-        self.addCleanup(self.server.stop)
+        self.addCleanup(self.stop)
         self.server.add_model("m")
         self.bodies = [{"model": "m", "prompt": f"{LONG} Letter {i}:", "stream": False,
                         "options": {"temperature": 0.8, "seed": i, "num_predict": 40 + i}} for i in range(N_BULK)]
+
+    def stop(self):
+        if self.server.process.poll() is None:
+            self.server.stop()
 
     def send(self, body):
         status, _, text = self.server.request("POST", "/api/generate", body, {"X-Billow-Priority": "bulk"})
@@ -95,6 +101,33 @@ class Bulk(unittest.TestCase):
         for thread in [*self.threads, *more]:
             thread.join(300)
         self.assertEqual(len(self.answers), N_BULK + 4)
+
+    def test_a_job_continues_after_the_loss_of_the_server(self):
+        self.begin(4)
+        folder = pathlib.Path(self.server.models).parent
+        rows, out = folder / "rows.jsonl", folder / "out.jsonl"
+        rows.write_text("".join(json.dumps({"id": i, "prompt": f"Letter {i}:", "options": {"num_predict": 24 + i % 16}}) + "\n"
+                                for i in range(40)))
+        command = [options.billow, "generate", "--model", "m", "--in", str(rows), "--temperature", "0", "--jobs", "2", "--timeout", "5"]
+        first = subprocess.Popen([*command, "--out", str(out)], env=self.server.environment, stderr=subprocess.PIPE, text=True)
+        state = folder / "out.jsonl.part.json"
+        deadline = time.monotonic() + 300
+        while not (state.exists() and json.loads(state.read_text())["rows"] > 0):
+            self.assertLess(time.monotonic(), deadline)
+            self.assertIsNone(first.poll())
+            time.sleep(0.02)
+        self.server.process.kill()
+        self.server.process.wait()
+        _, errors = first.communicate(timeout=120)
+        self.assertEqual(first.returncode, 75, errors)
+        self.assertFalse(out.exists())
+        self.server = Server(folder, program=options.billow, port=self.server.port)
+        again = subprocess.run([*command, "--out", str(out)], env=self.server.environment, capture_output=True, text=True, check=False)
+        self.assertEqual(again.returncode, 0, again.stderr)
+        self.assertRegex(again.stderr, r"^continuing after \d+ rows\n")
+        whole = subprocess.run(command, env=self.server.environment, capture_output=True, text=True, check=False)
+        self.assertEqual(out.read_text(), whole.stdout)
+        self.assertEqual([json.loads(line)["id"] for line in whole.stdout.splitlines()], list(range(40)))
 
 
 if __name__ == "__main__":
