@@ -5,6 +5,7 @@
 
 #include "base/json.h"
 #include "base/log.h"
+#include "base/text.h"
 
 namespace billow::api {
 namespace {
@@ -27,6 +28,10 @@ bool Call::respond(http::Response response) {
 bool Call::begin_stream(int status, std::string_view content_type, std::string_view first) {
   status_ = status;
   return exchange_.begin_stream(status, content_type, headers_, first);
+}
+
+bool is_bulk(const http::Request& request) {
+  return equal_ignoring_case(request.headers.get("X-Billow-Priority"), "bulk");
 }
 
 void report_sizing(Call& call, const Sizing& sizing) {

@@ -76,6 +76,10 @@ class Call {
   std::string error_;
 };
 
+// Returns whether the request has the header `X-Billow-Priority: bulk`: it starts only while no
+// other request waits.
+bool is_bulk(const http::Request& request);
+
 // Adds headers to the answer: the size of the request's context, the reason for it, and how far the
 // prompt was shortened.
 void report_sizing(Call& call, const Sizing& sizing);

@@ -79,7 +79,7 @@ void read_embed_fields(const Fields& fields, EmbedRequest& request) {
 }
 
 void read_embed_headers(const http::Request& from, EmbedRequest& request) {
-  request.is_bulk = equal_ignoring_case(from.headers.get("X-Billow-Priority"), "bulk");
+  request.is_bulk = is_bulk(from);
   const std::string_view client = from.headers.get("X-Billow-Client");
   request.client = metrics::is_request_id(client) ? std::string(client) : from.peer;
 }

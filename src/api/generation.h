@@ -134,6 +134,7 @@ struct GenerationRequest {
   std::optional<int64_t> slot{};  // id_slot: the slot that holds the text (api/slots.h)
   bool render_only = false;       // _debug_render_only
   bool live_events = false;       // the client wants notices of transitions and compactions
+  bool is_bulk = false;           // starts only while no other request waits
   bool whole_calls = false;       // the client wants only complete tool calls
 };
 

@@ -289,13 +289,14 @@ EmbedReply LocalEmbedder::embed(const EmbedRequest& request, std::stop_token sto
                           .digest = only_loads ? 0 : digest_of(prepared, request, *model),
                           .tenant = trace.key(),
                           .work = std::max<uint64_t>(reply.n_prompt, 1),
-                          .weight = trace.weight()},
+                          .weight = trace.weight(),
+                          .is_bulk = request.is_bulk},
                          stop, trace_stages(trace));
   const Clock::time_point assigned = Clock::now();
   reply.load = assigned - trace.began();
   if (!only_loads) {
     metrics_.queued(model->name, trace.route(), reply.load);
-    trace.add_cost({.n_evaluated = reply.n_prompt});
+    trace.add_usage({.n_prompt = reply.n_prompt});
     // All clients with the same API key are one client, so that keys take turns.
     const std::string key = trace.key();
     embed_all(*lease, std::move(prepared), request, key.empty() ? request.client : key, *model,

@@ -45,7 +45,8 @@ scheduler::Job job_of(const ServedModel& model, const GenerationRequest& request
           .cost = cost,
           .engine = model.engine(),
           .keep_alive = request.keep_alive,
-          .label = model.label};
+          .label = model.label,
+          .is_bulk = request.is_bulk};
 }
 
 // Returns the same digest when the same prompt is sent again.
@@ -511,6 +512,7 @@ void LocalGenerator::answer(const ServedModel& model, const GenerationRequest& r
   writer.set_slot(slot.id());
   slot.set(text_of(completion, {}));
   plan.completion.may_begin_again = sink.holds_back();
+  plan.completion.is_bulk = request.is_bulk;
   bool wanted = !request.echo || writer.echo(prompt_text(model, request, plan.prompt));
   if (!wanted) throw scheduler::Cancelled();
   const scheduler::CompletionEnd end = [&] {
@@ -521,12 +523,14 @@ void LocalGenerator::answer(const ServedModel& model, const GenerationRequest& r
       if (!wanted) throw scheduler::Cancelled();
       return ended;
     } catch (const scheduler::Cancelled&) {
-      trace.add_cost({.n_evaluated = plan.sizing.n_prompt, .n_generated = writer.n_tokens_about()});
+      trace.add_usage({.n_prompt = plan.sizing.n_prompt, .n_generated = writer.n_tokens_about()});
       throw;
     }
   }();
-  trace.add_cost({.n_evaluated = end.n_prompt - std::min(end.n_prompt, end.n_cached),
-                  .n_generated = end.n_generated});
+  trace.add_usage({.n_prompt = end.n_prompt,
+                   .n_cached = end.n_cached,
+                   .n_generated = end.n_generated,
+                   .done_reasons = {end.done_reason}});
   if (!end.error.empty()) throw StatusError(500, end.error);
   // A context that became full has dropped tokens, so that no KV of the whole text exists.
   if (completion.prompt.size() + end.tokens.size() <= plan.sizing.context)

@@ -45,6 +45,7 @@ constexpr std::pair<std::string_view, std::string_view> kVariables[] = {
     {"max-batches", "MAX_BATCHES"},
     {"engine", "ENGINE"},
     {"llama-server", "LLAMA_SERVER"},
+    {"otlp", "OTLP"},
     {"registry-mirror", "REGISTRY_MIRROR"},
     {"web-page", "WEB_PAGE"},
 };

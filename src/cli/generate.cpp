@@ -1,4 +1,4 @@
-// billow generate: answers one prompt, or chats.
+// billow generate: answers one prompt, or chats. With --in: generate_bulk.h.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -244,10 +244,13 @@ int run(const GenerateOptions& options) {
 }  // namespace
 
 void add_generate(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("generate", "Answer a prompt, or chat");
+  CLI::App* command = app.add_subcommand(
+      "generate", "Answer a prompt, or chat. With --in: answer all prompts of a file on a server");
   auto options = std::make_shared<GenerateOptions>();
   options->declare(*command);
-  command->callback([options] {
+  command->callback([options, command] {
+    if (!options->bulk.rows.in.empty()) return generate_in_bulk(*command, *options);
+    refuse_bulk_options(*command);
     if (const int signal = run(*options); signal != 0)
       throw CLI::RuntimeError(exit_status_of(signal));
   });

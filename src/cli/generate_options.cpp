@@ -64,6 +64,7 @@ void GenerateOptions::declare(CLI::App& command) {
       ->group("Sampling");
   sampling.declare(command);
   declare_output(command);
+  bulk.declare(command);
 }
 
 void GenerateOptions::declare_prompt(CLI::App& command) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/answer.h"
+#include "cli/client/generate_bulk.h"
 #include "cli/constraint_options.h"
 #include "cli/engine_options.h"
 #include "cli/sampling_options.h"
@@ -24,6 +25,7 @@ struct GenerateOptions {
   ModelOptions model;
   SamplingFlags sampling;
   ConstraintFlags constraint;
+  GenerateBulkOptions bulk;
   std::optional<std::string> prompt;
   std::string system;
   std::vector<std::string> stop;

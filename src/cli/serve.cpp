@@ -78,6 +78,7 @@ struct ServeOptions {
   std::string packed_limit;
   std::string sessions_limit;
   std::string registry_mirror;
+  std::string otlp;
   std::string node_name;
   std::string metrics_alias;
   size_t n_traces = 1000;
@@ -150,6 +151,17 @@ registry::ClientOptions registry_options(const ServeOptions& options,
                                               "; write http://HOST:PORT or https://HOST");
   if (const auto n = environment.n_transfer_streams; n && *n > 0)
     made.download.n_at_once = std::min<size_t>(*n, kMaxTransferStreams);
+  return made;
+}
+
+server::CollectorOptions collector_of(const ServeOptions& options,
+                                      const scheduler::Environment& environment) {
+  server::CollectorOptions made;
+  made.url = options.otlp.empty() ? environment.otlp : options.otlp;
+  if (made.url.empty()) return made;
+  (void)server::traces_url(made.url);  // checks it
+  made.headers = server::collector_headers(variable("OTEL_EXPORTER_OTLP_HEADERS").value_or(""));
+  made.ca_file = variable("SSL_CERT_FILE").value_or("");
   return made;
 }
 
@@ -340,6 +352,7 @@ server::Options server_options(const ServeOptions& options,
   made.isa = kernels::select_table().name;
   made.node_name = options.node_name.empty() ? machine_name() : options.node_name;
   made.n_traces = options.n_traces;
+  made.collector = collector_of(options, environment);
   made.web_page = options.web_page.empty() ? environment.web_page : options.web_page == "on";
   made.metrics_aliases = options.metrics_alias == "vllm";
   return made;
@@ -364,6 +377,7 @@ void run(const ServeOptions& options) {
   server::Server server(made);
   log::info("models in " + made.models + ", memory for them " +
             format_byte_size(made.models_loaded.budget_bytes));
+  if (!made.collector.url.empty()) log::info("traces go to " + made.collector.url);
   log::info("Listening on " + address_text(made, server.port()) + " (version " + made.own_version +
             ", kernels " + made.isa + ")");
   if (made.api_keys.empty() && server.is_on_network())
@@ -530,6 +544,9 @@ void declare_operation(CLI::App& command, ServeOptions& options) {
   command.add_option("--registry-mirror", options.registry_mirror,
                      "Address to use in place of the default registry, http://HOST:PORT or "
                      "https://HOST (BILLOW_REGISTRY_MIRROR)");
+  command.add_option("--otlp", options.otlp,
+                     "Address of an OpenTelemetry collector that gets traces of requests, like "
+                     "http://127.0.0.1:4318; default: none (BILLOW_OTLP)");
   command.add_option("--node-name", options.node_name,
                      "Name of this host in X-Billow-Node and traces; default: the machine's name");
   command

@@ -8,6 +8,13 @@
 namespace billow::engine {
 namespace {
 
+std::vector<ScheduledChunk> plan_batch(const std::vector<size_t>& rows, const BatchLimits& limits,
+                                       size_t first) {
+  std::vector<Pending> pending;
+  for (const size_t n : rows) pending.push_back({.n_rows = n});
+  return engine::plan_batch(pending, limits, first);
+}
+
 TEST(Batcher, GeneratingSequencesComeBeforePrompts) {
   const std::vector<size_t> pending = {1000, 1, 0, 1, 30};
   const std::vector<ScheduledChunk> chunks = plan_batch(pending, {.n_rows = 64}, 0);
@@ -27,6 +34,19 @@ TEST(Batcher, PromptsHaveASeparateLimit) {
   EXPECT_EQ(chunks[2].sequence, 0u);
   EXPECT_EQ(chunks[2].n_rows, 10u);
   EXPECT_EQ(plan_batch(pending, {.n_rows = 64, .n_read_rows = 0}, 0).size(), 2u);
+}
+
+TEST(Batcher, BulkPromptsGetWhatOtherPromptsLeave) {
+  const std::vector<Pending> pending = {{100, true}, {1, true}, {40, false}, {100, true}};
+  for (size_t first = 0; first < pending.size(); ++first) {
+    const std::vector<ScheduledChunk> chunks = engine::plan_batch(pending, {.n_rows = 64}, first);
+    ASSERT_EQ(chunks.size(), 3u);
+    EXPECT_EQ(chunks[0].sequence, 1u) << "a bulk sequence that generates goes first";
+    EXPECT_EQ(chunks[1].sequence, 2u);
+    EXPECT_EQ(chunks[1].n_rows, 40u);
+    EXPECT_EQ(chunks[2].n_rows, 23u);
+    EXPECT_TRUE(pending[chunks[2].sequence].is_bulk);
+  }
 }
 
 TEST(Batcher, EveryPromptIsEvaluatedEventually) {

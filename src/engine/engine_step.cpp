@@ -44,10 +44,12 @@ std::vector<size_t> Engine::pending_rows() {
   return n_pending;
 }
 
-// Returns the max rows of prompts and texts in a pass, which depend on whether sequences generate.
+// Returns the max rows of prompts and texts in a pass. They depend on whether sequences generate
+// whose clients wait for each token.
 size_t Engine::max_read_rows(std::span<const size_t> n_pending) const {
   for (size_t i = 0; i < running_.size(); ++i)
-    if (running_[i]->n_generated() > 0 && n_pending[i] > 0 && n_pending[i] <= kMaxWritten)
+    if (!running_[i]->options_.is_bulk && running_[i]->n_generated() > 0 && n_pending[i] > 0 &&
+        n_pending[i] <= kMaxWritten)
       return pacing_.max_read_rows();
   return SIZE_MAX;
 }
@@ -57,7 +59,10 @@ std::vector<Engine::PassPart> Engine::plan_parts(std::span<const size_t> n_pendi
                                                  size_t max_rows) {
   std::vector<PassPart> parts;
   const BatchLimits limits = {.n_rows = max_rows, .n_read_rows = max_read_rows(n_pending)};
-  for (const ScheduledChunk& chunk : plan_batch(n_pending, limits, n_steps_++)) {
+  std::vector<Pending> pending;
+  for (size_t i = 0; i < n_pending.size(); ++i)
+    pending.push_back({n_pending[i], i < running_.size() && running_[i]->options_.is_bulk});
+  for (const ScheduledChunk& chunk : plan_batch(pending, limits, n_steps_++)) {
     PassPart part = {.n_rows = chunk.n_rows};
     if (chunk.sequence < running_.size()) {
       part.sequence = running_[chunk.sequence];

@@ -62,6 +62,7 @@ struct SequenceOptions {
   // 0: evaluate the prompt only; negative: until the model stops or the context is full.
   int64_t max_new_tokens = -1;
   bool ignore_eos = false;  // continue after the model's end tokens
+  bool is_bulk = false;     // its prompt waits for the prompts of other sequences
   // Keeps the log probabilities of the prompt's tokens, of the kind in `sampling`. The whole prompt
   // is then evaluated, a few rows at a time.
   bool scores_prompt = false;

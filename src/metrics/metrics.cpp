@@ -143,6 +143,18 @@ void add_models(Families& families, const Load& load) {
   families.push_back(std::move(held));
 }
 
+void add_spans(Families& families, const SpanCounts& counts) {
+  add(families, MetricType::Counter, "billow_spans_sent_total",
+      "Spans of traces that the collector took.", static_cast<double>(counts.n_sent));
+  MetricFamily lost = family(MetricType::Counter, "billow_spans_lost_total",
+                             "Spans of traces that the collector did not take.");
+  for (const auto& [reason, n] :
+       {std::pair("full", counts.n_lost_full), std::pair("refused", counts.n_lost_refused),
+        std::pair("unsent", counts.n_lost_unsent)})
+    add_value(lost, static_cast<double>(n), {{"reason", reason}});
+  families.push_back(std::move(lost));
+}
+
 MetricType type_of(Figure::Kind kind) {
   switch (kind) {
     case Figure::Kind::kCounter:
@@ -395,6 +407,7 @@ std::string Metrics::text(const Load& load, bool vllm_names) const {
   add(families, MetricType::Counter, "billow_events_missed_total",
       "Events that clients of the stream lost, because they read too slowly.",
       static_cast<double>(load.n_events_missed));
+  if (load.spans) add_spans(families, *load.spans);
   add_models(families, load);
   add_figures(families, load);
   add_keys(families, load);

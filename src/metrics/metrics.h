@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -21,6 +22,14 @@ inline constexpr std::string_view kTextType = "text/plain; version=0.0.4; charse
 // Max number of values of a label. Further values become "other".
 inline constexpr size_t kMaxLabelValues = 256;
 
+// Spans of traces for a collector of OpenTelemetry, since the start.
+struct SpanCounts {
+  uint64_t n_sent = 0;
+  uint64_t n_lost_full = 0;     // the queue was full
+  uint64_t n_lost_refused = 0;  // the collector refused them
+  uint64_t n_lost_unsent = 0;   // the collector did not take them in time
+};
+
 // A snapshot of the server's load, taken for each scrape.
 struct Load {
   size_t n_waiting = 0;  // requests in all queues, not yet in a batch
@@ -33,10 +42,11 @@ struct Load {
   size_t embed_pending_tokens = 0;
   bool ready = false;
   bool draining = false;
-  size_t n_event_readers = 0;    // clients of the event stream
-  uint64_t n_events_sent = 0;    // since the start
-  uint64_t n_events_missed = 0;  // lost by readers that were too slow
-  size_t n_max_models = 0;       // max loaded models; 0: only memory limits the number
+  size_t n_event_readers = 0;         // clients of the event stream
+  uint64_t n_events_sent = 0;         // since the start
+  uint64_t n_events_missed = 0;       // lost by readers that were too slow
+  std::optional<SpanCounts> spans{};  // if traces are sent to a collector
+  size_t n_max_models = 0;            // max loaded models; 0: only memory limits the number
   struct ModelLoad {
     std::string name;
     std::vector<std::string> aliases{};  // other names that clients may use

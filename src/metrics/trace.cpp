@@ -6,6 +6,7 @@
 #include <ctime>
 #include <utility>
 
+#include "base/check.h"
 #include "base/json.h"
 #include "base/utf8.h"
 
@@ -103,20 +104,34 @@ std::string Trace::key() const {
   return key_;
 }
 
-void Trace::add_cost(const TokenCost& cost) {
-  const std::lock_guard lock(mutex_);
-  cost_.n_evaluated += cost.n_evaluated;
-  cost_.n_generated += cost.n_generated;
-}
-
-TokenCost Trace::cost() const {
-  const std::lock_guard lock(mutex_);
-  return cost_;
-}
-
 void Trace::set_model(std::string_view model) {
   const std::lock_guard lock(mutex_);
   model_ = utf8::sanitized(model);
+}
+
+void Trace::add_usage(const Usage& usage) {
+  const std::lock_guard lock(mutex_);
+  if (!usage_) usage_.emplace();
+  usage_->n_prompt += usage.n_prompt;
+  usage_->n_cached += usage.n_cached;
+  usage_->n_generated += usage.n_generated;
+  for (const std::string& reason : usage.done_reasons)
+    usage_->done_reasons.push_back(utf8::sanitized(reason));
+}
+
+Usage Trace::usage() const {
+  const std::lock_guard lock(mutex_);
+  return usage_.value_or(Usage());
+}
+
+std::optional<TraceParent> Trace::parent() const {
+  const std::lock_guard lock(mutex_);
+  return parse_traceparent(parent_);
+}
+
+size_t Trace::n_spans() const {
+  const std::lock_guard lock(mutex_);
+  return spans_.size();
 }
 
 bool Trace::set_parent(std::string_view traceparent) {
@@ -197,6 +212,23 @@ Json Trace::summary() const {
   Json json = head();
   for (const char* detail : {"node", "traceparent", "error"}) json.erase(detail);
   return json;
+}
+
+TraceRecord Trace::record() const {
+  const std::lock_guard lock(mutex_);
+  BILLOW_CHECK(finished_);
+  TraceRecord record{.id = id_,
+                     .route = route_,
+                     .node = node_,
+                     .model = model_,
+                     .parent = parse_traceparent(parent_),
+                     .began_at = began_at_,
+                     .duration = duration_,
+                     .status = status_,
+                     .n_left_out = n_spans_ - spans_.size(),
+                     .usage = usage_};
+  for (const Span* span : ordered()) record.spans.push_back(*span);
+  return record;
 }
 
 Json Trace::to_json() const {

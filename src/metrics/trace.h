@@ -8,6 +8,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -32,10 +33,31 @@ struct Span {
   std::string attributes;            // a JSON object as text: {"tokens":512}
 };
 
-// The tokens that a request has cost.
-struct TokenCost {
-  uint64_t n_evaluated = 0;  // of prompts and texts, without cached ones
-  uint64_t n_generated = 0;
+// What the model read and wrote for a request.
+struct Usage {
+  size_t n_prompt = 0;
+  size_t n_cached = 0;  // tokens of the prompt that were cached
+  size_t n_generated = 0;
+  std::vector<std::string> done_reasons{};  // of each answer that came to its end
+
+  size_t n_evaluated() const noexcept {
+    return n_prompt - (n_cached < n_prompt ? n_cached : n_prompt);
+  }
+};
+
+// A copy of a finished trace.
+struct TraceRecord {
+  std::string id;
+  std::string route;
+  std::string node;
+  std::string model;                    // empty: unknown
+  std::optional<TraceParent> parent{};  // of the client
+  std::chrono::system_clock::time_point began_at{};
+  std::chrono::nanoseconds duration{};
+  int status = 0;
+  std::vector<Span> spans{};  // sorted by `begin`
+  size_t n_left_out = 0;      // spans that were dropped
+  std::optional<Usage> usage{};
 };
 
 class Trace {
@@ -52,15 +74,19 @@ class Trace {
   void set_key(std::string_view name, uint32_t weight = 1);
   std::string key() const;
   uint32_t weight() const;
-  // Adds tokens to the cost of the request. Not part of the JSON.
-  void add_cost(const TokenCost& cost);
-  TokenCost cost() const;
 
   // Sets the display name of the request's model.
   void set_model(std::string_view model);
   // Stores the `traceparent` header of the request. Returns false and stores nothing if the header
   // is malformed.
   bool set_parent(std::string_view traceparent);
+
+  // Adds the tokens of an answer to those of the request. Not part of the JSON.
+  void add_usage(const Usage& usage);
+  Usage usage() const;
+  // Returns the `traceparent` of the request, if it is valid.
+  std::optional<TraceParent> parent() const;
+  size_t n_spans() const;  // that are stored
 
   // Records a moment at the current time. `attributes` is a JSON object. Any other value except
   // null becomes {"value":it}. An object larger than kMaxAttributeBytes becomes
@@ -83,6 +109,8 @@ class Trace {
   Json to_json() const;
   // Returns a list entry: {"id","route","model"?,"key"?,"began_at","duration","status"?}.
   Json summary() const;
+  // REQUIRES: finish() was called.
+  TraceRecord record() const;
   // Returns the trace in the format of chrome://tracing and Perfetto: {"traceEvents":[...],
   // "displayTimeUnit":"ms","otherData":{...}}. Times are in microseconds since the start of the
   // trace. Spans that overlap without nesting are on separate tracks.
@@ -110,9 +138,9 @@ class Trace {
   int status_ = 0;
   std::string key_;
   uint32_t weight_ = 1;  // of the key
-  TokenCost cost_;
   std::string model_;
   std::string parent_;
+  std::optional<Usage> usage_;
   std::string error_;
 };
 

@@ -316,6 +316,7 @@ AnswerRequest parse_completion(std::string_view body) {
   request.max_repeats = static_cast<size_t>(integer(head, "max_repeats", 0, 0, kMaxTokens));
   request.constraint = constraint_of(head);
   request.whole = boolean(head, "whole");
+  request.options.is_bulk = boolean(head, "bulk");
   request.options.adapters = adapters_of(head);
   request.options.salt =
       static_cast<uint64_t>(integer(head, "salt", 0, 0, static_cast<int64_t>(kv::kMaxSalt)));

@@ -18,7 +18,8 @@ namespace billow::runner {
 //    "ignore_eos":false,"logprobs":false,"top_logprobs":0,"max_context":4096,"sizes":[512,1024],
 //    "overflow_policy":"refill","reserve_batches":9,"overflow_batch":64,"max_repeats":0,
 //    "markers":["<tool_call>"],"ends_repetition":false,
-//    "max_draft":32,"prediction":[1,2,3],"prompt_logprobs":false,"whole":false,"adapters":["/path/of/an/adapter.gguf"],"salt":0,
+//    "max_draft":32,"prediction":[1,2,3],"prompt_logprobs":false,"whole":false,"bulk":false,
+//    "adapters":["/path/of/an/adapter.gguf"],"salt":0,
 //    "prompt_text":"...","images":[{"at":3,"text_at":12,"n_rows":264,"n_bytes":5000}],
 //    "constraint":{"kind":"json_schema","text":"...","starts_after":"...","opens_with":"...",
 //                  "starts_within":0,"may_not_start":false}}

@@ -166,6 +166,7 @@ constexpr Row kRows[] = {
     {"CLOUD_BASE_URL", set<&Environment::cloud_base_url>},
     {"PACKED_LIMIT", set<&Environment::packed_limit>},
     {"SESSIONS_LIMIT", set<&Environment::sessions_limit>},
+    {"OTLP", set<&Environment::otlp>},
     {"REGISTRY_MIRROR", set<&Environment::registry_mirror>},
     {"API_KEYS", set<&Environment::api_keys>},
     {"WEB_PAGE", set_web_page},

@@ -71,6 +71,7 @@ struct Environment {
   std::optional<uint64_t> max_draft;                      // DRAFT_MAX: tokens; not Ollama's
   std::string packed_limit;                               // PACKED_LIMIT: a size; not Ollama's
   std::string sessions_limit;                             // SESSIONS_LIMIT: a size; not Ollama's
+  std::string otlp;                                       // OTLP: a collector; not Ollama's
   std::string registry_mirror;                            // REGISTRY_MIRROR; not Ollama's
   std::string api_keys;                                   // API_KEYS: a file; not Ollama's
   bool web_page = true;                                   // WEB_PAGE; not Ollama's

@@ -48,6 +48,8 @@ struct Request {
   std::string tenant{};
   uint64_t work = 1;    // expected tokens: evaluated and generated
   uint32_t weight = 1;  // share of the tenant while others wait, too
+  // Starts only while no other request waits, and leaves places for other requests.
+  bool is_bulk = false;
 };
 
 // A runner's memory, from its ledger.

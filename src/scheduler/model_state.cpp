@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -39,12 +40,12 @@ std::string runner_key(const RunnerParts& parts) {
   return key;
 }
 
-const Ticket* ModelState::head() const {
+const Ticket* ModelState::first() const {
   const Arrival barrier = std::min(stop_barrier, drain_barrier);
   const Ticket* next = nullptr;
   double least = 0.0;
-  for (const auto& [arrival, ticket] : waiting) {
-    if (arrival >= barrier) break;
+  for (const auto& [turn, ticket] : waiting) {
+    if (turn.arrival >= barrier || turn.is_bulk != waiting.begin()->first.is_bulk) break;
     const double account = turns.account(ticket.request.tenant);
     if (next != nullptr && account >= least) continue;
     next = &ticket;
@@ -55,7 +56,7 @@ const Ticket* ModelState::head() const {
 }
 
 Ticket ModelState::take_head() {
-  const auto at = waiting.find(head()->arrival);
+  const auto at = waiting.find(head()->turn());
   Ticket ticket = std::move(at->second);
   waiting.erase(at);
   return ticket;
@@ -69,8 +70,8 @@ void ModelState::add_waiting(Ticket ticket) {
   const std::string& tenant = ticket.request.tenant;
   const bool has_tenants = !turns.empty() || !tenant.empty();
   if (has_tenants && !has_requests(tenant)) turns.join(tenant, has_requests);
-  const Arrival arrival = ticket.arrival;
-  waiting.emplace(arrival, std::move(ticket));
+  const Turn turn = ticket.turn();
+  waiting.emplace(turn, std::move(ticket));
 }
 
 void ModelState::begin_turn(const Request& request) {
@@ -83,10 +84,21 @@ void ModelState::correct_turn(const Request& request, uint64_t n_tokens) {
   turns.correct(request.tenant, difference / request.weight);
 }
 
+const Ticket* ModelState::head() const {
+  const Ticket* ticket = first();
+  return ticket != nullptr && ticket->request.is_bulk && holds_bulk_back ? nullptr : ticket;
+}
+
+size_t ModelState::n_waiting_interactive() const {
+  const auto first_bulk = waiting.lower_bound({.is_bulk = true, .arrival = 0});
+  return static_cast<size_t>(std::distance(waiting.begin(), first_bulk));
+}
+
 bool ModelState::can_join(const Ticket& more, size_t max_parallel) const {
   if (running.empty()) return true;
+  const size_t n_reserved = more.request.is_bulk ? std::max<size_t>(max_parallel / 4, 1) : 0;
   // A suspect must run alone.
-  return running.size() < max_parallel && !more.is_suspect() &&
+  return running.size() + n_reserved < max_parallel && !more.is_suspect() &&
          !running.begin()->second.is_suspect();
 }
 
@@ -118,7 +130,9 @@ uint64_t ModelState::floor_bytes(const Ticket* more) const {
 }
 
 uint64_t ModelState::lacking_bytes(const Ticket& more) const {
-  return above(floor_bytes(&more), asked_bytes);
+  const bool reserves = more.request.is_bulk && !running.empty();
+  const uint64_t reserve = reserves ? more.request.cost.kv_bytes : 0;
+  return above(saturating_add(floor_bytes(&more), reserve), asked_bytes);
 }
 
 uint64_t ModelState::idle_bytes() const {

@@ -2,6 +2,7 @@
 // thread at a time.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <limits>
 #include <map>
@@ -17,6 +18,13 @@ namespace billow::scheduler {
 using Arrival = uint64_t;
 inline constexpr Arrival kNoBarrier = std::numeric_limits<Arrival>::max();
 
+// The place of a request in the queue of its model: bulk requests come after all others.
+struct Turn {
+  bool is_bulk = false;
+  Arrival arrival = 0;
+  auto operator<=>(const Turn&) const = default;
+};
+
 struct Ticket {
   Request request;
   Arrival arrival = 0;
@@ -24,6 +32,7 @@ struct Ticket {
 
   // Returns whether the request may have caused a crash. If so, it runs alone.
   bool is_suspect() const { return n_deaths > 0; }
+  Turn turn() const { return {request.is_bulk, arrival}; }
 };
 
 struct ModelState {
@@ -33,7 +42,7 @@ struct ModelState {
   bool is_embedding = false;
   Phase phase = Phase::kAbsent;
 
-  std::map<Arrival, Ticket> waiting;    // in order of arrival
+  std::map<Turn, Ticket> waiting;
   std::map<RequestId, Ticket> running;  // the references to the runner
 
   // Memory. The runner may use granted_bytes. asked_bytes is its latest budget, at most
@@ -61,13 +70,17 @@ struct ModelState {
   uint64_t n_finished = 0;  // requests that this runner has finished
   FairTurns turns;          // of tenants with names
   CrashHistory crashes;
+  bool holds_bulk_back = false;  // a request that is not bulk waits, for this or another model
 
   bool has_runner() const { return phase != Phase::kAbsent; }
   bool is_stopping() const { return stop_barrier != kNoBarrier; }
-  // Returns whether `more` may run with the running requests. A suspect always runs alone.
+  // Returns whether `more` may run with the running requests. A suspect always runs alone. A bulk
+  // request leaves a quarter of the places free for others, and at least one.
   bool can_join(const Ticket& more, size_t max_parallel) const;
   // Returns the next request that waits for this runner, or null: the first one of the tenant whose
-  // turn it is.
+  // turn it is. Bulk requests come after all others.
+  const Ticket* first() const;
+  // Returns the same request, or null if it must not start because bulk requests are held back.
   const Ticket* head() const;
   // Removes the head from the waiting requests. REQUIRES: there is one.
   Ticket take_head();
@@ -77,11 +90,14 @@ struct ModelState {
   void begin_turn(const Request& request);
   // The real work of a request became known.
   void correct_turn(const Request& request, uint64_t n_tokens);
+  // Returns the number of waiting requests that are not bulk.
+  size_t n_waiting_interactive() const;
 
   // Returns the memory that the runner must keep: its fixed memory and the memory of its requests.
   // With `more`, includes the need of that request.
   uint64_t floor_bytes(const Ticket* more = nullptr) const;
-  // Returns the bytes that its budget lacks for one more request.
+  // Returns the bytes that its budget lacks for one more request. If that is a bulk request and
+  // others run, includes the same memory once more, so that memory for other requests stays free.
   uint64_t lacking_bytes(const Ticket& more) const;
   uint64_t idle_bytes() const;
   // Returns the bytes that the runner will free soon, without a new action.

@@ -47,8 +47,7 @@ Actions Planner::request_arrived(const Request& request, Time now) {
     respond(ActionKind::kRefuse, request.id, kServerError, std::string(kCrashText));
   } else if (model.crashes.is_refused(request.digest, now_, options_.restarts)) {
     respond(ActionKind::kRefuse, request.id, kServerError, std::string(kRefusedText));
-  } else if (n_waiting() >= std::max<size_t>(options_.n_max_queue, 1) &&
-             !starts_at_once(model, ticket)) {
+  } else if (queue_is_full(request) && !starts_at_once(model, ticket)) {
     respond(ActionKind::kRefuse, request.id, kUnavailable, std::string(kBusyText));
   } else {
     key_of_[request.id] = request.key;
@@ -58,8 +57,16 @@ Actions Planner::request_arrived(const Request& request, Time now) {
   return finish(now);
 }
 
+// Bulk requests take no place in the queue from others.
+bool Planner::queue_is_full(const Request& request) const {
+  const size_t n = request.is_bulk ? n_waiting() : n_waiting_interactive();
+  return n >= std::max<size_t>(options_.n_max_queue, 1);
+}
+
 bool Planner::starts_at_once(const ModelState& model, const Ticket& ticket) const {
-  return model.phase == Phase::kReady && model.waiting.empty() &&
+  const bool is_next =
+      ticket.request.is_bulk ? n_waiting() == 0 : model.n_waiting_interactive() == 0;
+  return model.phase == Phase::kReady && is_next &&
          ticket.arrival < std::min(model.stop_barrier, model.drain_barrier) &&
          model.can_join(ticket, max_parallel(model)) && model.lacking_bytes(ticket) == 0;
 }
@@ -248,7 +255,7 @@ Actions Planner::drain(Time now) {
   now_ = std::max(now_, now);
   is_draining_ = true;
   for (auto& [key, model] : models_) {
-    for (const auto& [arrival, ticket] : model.waiting)
+    for (const auto& [turn, ticket] : model.waiting)
       respond(ActionKind::kRefuse, ticket.request.id, kUnavailable, std::string(kShutdownText));
     model.waiting.clear();
   }
@@ -262,7 +269,7 @@ std::optional<Time> Planner::wakes_at() const {
   for (const auto& [key, model] : models_) {
     if (model.phase == Phase::kLoading)
       at = std::min(at, later(model.last_progress, options_.load_timeout));
-    if (model.phase == Phase::kReady && model.running.empty() && model.head() == nullptr)
+    if (model.phase == Phase::kReady && model.running.empty() && model.first() == nullptr)
       at = std::min(at, model.expires_at);
     if (model.phase == Phase::kAbsent && !model.waiting.empty() &&
         model.crashes.restart_at() > now_)
@@ -301,7 +308,7 @@ ModelState* Planner::find(const std::string& key, Phase phase) {
 }
 
 void Planner::fail_waiting(ModelState& model, const std::string& text) {
-  for (const auto& [arrival, ticket] : std::exchange(model.waiting, {}))
+  for (const auto& [turn, ticket] : std::exchange(model.waiting, {}))
     respond(ActionKind::kFail, ticket.request.id, kServerError, text);
 }
 
@@ -313,6 +320,12 @@ void Planner::respond(ActionKind kind, RequestId id, int status, const std::stri
 size_t Planner::n_waiting() const {
   size_t n = 0;
   for (const auto& [key, model] : models_) n += model.waiting.size();
+  return n;
+}
+
+size_t Planner::n_waiting_interactive() const {
+  size_t n = 0;
+  for (const auto& [key, model] : models_) n += model.n_waiting_interactive();
   return n;
 }
 

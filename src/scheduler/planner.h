@@ -73,6 +73,7 @@ class Planner {
 
   // In planner.cpp: handling of events.
   ModelState* find(const std::string& key, Phase phase);
+  bool queue_is_full(const Request& request) const;
   bool starts_at_once(const ModelState& model, const Ticket& ticket) const;
   void set_session(ModelState& model, Duration session);
   void fail_waiting(ModelState& model, const std::string& text);
@@ -83,10 +84,12 @@ class Planner {
   void leave(RequestId id, Time now);
   void respond(ActionKind kind, RequestId id, int status, const std::string& text);
   size_t n_waiting() const;
+  size_t n_waiting_interactive() const;
   Actions finish(Time now);  // runs passes until no action follows, and returns all actions
 
   // In planner_pass.cpp: the actions that follow from the state.
   void pass();
+  void hold_bulk_back();
   void end_stuck_loads();
   void grow_running();
   void refuse_impossible();

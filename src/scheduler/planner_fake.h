@@ -23,6 +23,7 @@ struct Asked {
   std::string tenant{};
   uint64_t work = 1;
   uint32_t weight = 1;
+  bool is_bulk = false;
 };
 
 class Fake {
@@ -40,7 +41,8 @@ class Fake {
                        .digest = asked.digest,
                        .tenant = asked.tenant,
                        .work = asked.work,
-                       .weight = asked.weight};
+                       .weight = asked.weight,
+                       .is_bulk = asked.is_bulk};
     return words(planner.request_arrived(request, now));
   }
   Words cancel(RequestId id) { return words(planner.request_cancelled(id, now)); }

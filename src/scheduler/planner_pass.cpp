@@ -13,6 +13,7 @@
 namespace billow::scheduler {
 
 void Planner::pass() {
+  hold_bulk_back();
   end_stuck_loads();
   grow_running();
   refuse_impossible();
@@ -22,6 +23,13 @@ void Planner::pass() {
   for (auto& [key, model] : models_) assign(model, true);
   end_idle();
   forget_models();
+}
+
+// Bulk requests start only while no other request waits, whatever its model: all models share the
+// processor and the memory. Running ones continue.
+void Planner::hold_bulk_back() {
+  const bool holds = n_waiting_interactive() > 0;
+  for (auto& [key, model] : models_) model.holds_bulk_back = holds;
 }
 
 void Planner::end_stuck_loads() {
@@ -91,12 +99,12 @@ void Planner::meet_demands() {
 std::vector<Planner::Demand> Planner::demands() {
   std::vector<Demand> found;
   for (auto& [key, model] : models_) {
-    const bool loads = model.phase == Phase::kAbsent && !model.waiting.empty() &&
+    const bool loads = model.phase == Phase::kAbsent && model.head() != nullptr &&
                        model.crashes.restart_at() <= now_;
     // If the model is busy, its request waits for the model's own memory: see assign().
     const bool grows = model.phase == Phase::kReady && model.running.empty() &&
                        model.head() != nullptr && model.lacking_bytes(*model.head()) > 0;
-    if (loads || grows) found.push_back({model.waiting.begin()->first, &model});
+    if (loads || grows) found.push_back({model.waiting.begin()->first.arrival, &model});
   }
   std::ranges::sort(found, {}, &Demand::arrival);
   return found;
@@ -189,7 +197,7 @@ void Planner::assign(ModelState& model, bool may_grow) {
 
 void Planner::end_idle() {
   for (auto& [key, model] : models_) {
-    const bool is_idle = model.running.empty() && model.head() == nullptr;
+    const bool is_idle = model.running.empty() && model.first() == nullptr;
     if (!is_idle) continue;
     const bool is_ended = is_draining_ || model.is_stopping();
     if (model.phase == Phase::kLoading && is_ended) unload(model);

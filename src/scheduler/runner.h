@@ -69,6 +69,7 @@ struct Completion {
   std::vector<std::string> adapters{};  // paths of GGUF files of adapters
   // Requests with different salts share no prefixes, drafts or pictures. 0: no salt.
   uint64_t salt = 0;
+  bool is_bulk = false;  // its prompt waits for the prompts of other requests
   // True if no client sees chunks before the end. The request may then be retried on another
   // runner, and the runner merges its chunks.
   bool may_begin_again = false;

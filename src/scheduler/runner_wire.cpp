@@ -249,6 +249,7 @@ std::string completion_body(const Completion& request) {
   if (request.max_draft) head["max_draft"] = *request.max_draft;
   if (!request.prediction.empty()) head["prediction"] = request.prediction;
   if (request.may_begin_again) head["whole"] = true;
+  if (request.is_bulk) head["bulk"] = true;
   if (request.constraint) head["constraint"] = constraint_json(*request.constraint);
   if (!request.images.empty()) head["prompt_text"] = request.prompt_text;
   for (const context::PromptImage& image : request.images)

@@ -89,6 +89,8 @@ TEST(RunnerWire, RequestsWholeResponseIfNobodyReadsChunks) {
   };
   EXPECT_EQ(head({.prompt = {}, .may_begin_again = true})["whole"], true);
   EXPECT_FALSE(head({}).contains("whole"));
+  EXPECT_EQ(head({.prompt = {}, .is_bulk = true})["bulk"], true);
+  EXPECT_FALSE(head({}).contains("bulk"));
 }
 
 TEST(RunnerWire, SendsAConstraint) {

@@ -31,6 +31,7 @@ struct Job {
   std::string tenant{};  // see Request::tenant
   uint64_t work = 1;     // see Request::work
   uint32_t weight = 1;   // see Request::weight
+  bool is_bulk = false;  // see Request::is_bulk
 };
 
 // The stages of a request before it runs: for traces and durations. kQueued is always first.

@@ -166,7 +166,8 @@ std::shared_ptr<Strand::Ticket> Strand::arrive(const Job& job, const std::stop_t
                                   .digest = job.digest,
                                   .tenant = job.tenant,
                                   .work = job.work,
-                                  .weight = job.weight},
+                                  .weight = job.weight,
+                                  .is_bulk = job.is_bulk},
                                  now()));
   try {
     wait_for_runner(lock, *ticket, stop, on_stage);

@@ -165,11 +165,11 @@ class Caller {
     }
     exchange.on_client_gone(nullptr);
     if (account != nullptr) {
-      const metrics::TokenCost cost = trace->cost();
-      account->take(cost.n_evaluated, cost.n_generated, Clock::now());
+      const metrics::Usage usage = trace->usage();
+      account->take(usage.n_evaluated(), usage.n_generated, Clock::now());
     }
     use.reset();
-    finish(call, id, *trace, failure);
+    finish(call, id, trace, failure);
     if (broken) std::rethrow_exception(broken);
   }
 
@@ -194,8 +194,9 @@ class Caller {
     call.respond(shape_error(failure.status, path, failure.text, call.trace().id()));
   }
 
-  void finish(const api::Call& call, const std::string& id, metrics::Trace& trace,
-              const Failure& failure) const {
+  void finish(const api::Call& call, const std::string& id,
+              const std::shared_ptr<metrics::Trace>& kept, const Failure& failure) const {
+    metrics::Trace& trace = *kept;
     Failure end{call.status() == 0 ? failure.status : call.status(),
                 call.error().empty() ? failure.text : call.error()};
     if (call.is_cut_off() && end.text.empty()) end = {kClientGone, "the client disconnected"};
@@ -203,6 +204,7 @@ class Caller {
     if (!call.model().empty()) trace.set_model(call.model());
     trace.finish(end.status, end.text);
     tell_end(trace);
+    if (route_.is_traced && context_.exporter != nullptr) context_.exporter->take(kept);
     record(context_.metrics, {.request = call.request(),
                               .route = route_.pattern,
                               .model = call.model(),

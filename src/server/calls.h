@@ -12,6 +12,7 @@
 #include "metrics/metrics.h"
 #include "metrics/trace.h"
 #include "server/event_feed.h"
+#include "server/trace_exporter.h"
 
 namespace billow::server {
 
@@ -22,7 +23,8 @@ struct CallContext {
   EventFeed& feed;
   std::string node_name;
   bool read_only = false;
-  keys::KeyRing* keys = nullptr;  // null: no key is needed
+  keys::KeyRing* keys = nullptr;      // null: no key is needed
+  TraceExporter* exporter = nullptr;  // gets all traces that are kept; may be null
 };
 
 // Returns the response for a failed request, in the format of the API that owns the path. `id` is

@@ -14,6 +14,7 @@
 #include "scheduler/messages.h"
 #include "scheduler/model_facts.h"
 #include "scheduler/runner.h"
+#include "server/trace_exporter.h"
 
 namespace billow::server {
 
@@ -56,6 +57,7 @@ struct Options {
   std::string isa{};  // kernel table of the runners
   std::string node_name{};       // name of this host in responses and traces
   size_t n_traces = 1000;        // max traces in the store
+  CollectorOptions collector{};  // of traces
   bool metrics_aliases = false;  // add vLLM's names to /metrics
   bool web_page = true;          // serve the page at /ui/ if the program includes it
 };

@@ -81,6 +81,14 @@ bool is_own_machine(const std::string& host) {
   return host == "localhost" || host == "::1" || host.starts_with("127.");
 }
 
+std::unique_ptr<TraceExporter> exporter_of(const Options& options) {
+  const CollectorOptions& collector = options.collector;
+  if (collector.url.empty()) return nullptr;
+  const metrics::OtlpResource resource{.version = options.own_version, .host = options.node_name};
+  return std::make_unique<TraceExporter>(resource, "the collector at " + collector.url,
+                                         sender_to(collector, options.own_version));
+}
+
 void append(std::vector<api::Route>& routes, std::vector<api::Route> more) {
   std::ranges::move(more, std::back_inserter(routes));
 }
@@ -113,7 +121,9 @@ class Server::Parts {
         embedder_(catalog_, scheduler_, metrics_, latest_contexts_,
                   {.num_ctx = options_.generation.num_ctx,
                    .max_context = options_.generation.max_context}),
-        context_{metrics_, traces_, feed_, options_.node_name, options_.read_only, keys_.get()},
+        exporter_(exporter_of(options_)),
+        context_{metrics_,           traces_,     feed_,          options_.node_name,
+                 options_.read_only, keys_.get(), exporter_.get()},
         operations_{
             .not_ready = [this] { return not_ready(); },
             .model_not_ready = [this](const std::string& model,
@@ -370,6 +380,7 @@ class Server::Parts {
     load.n_events_sent = events.n_sent;
     load.n_events_missed = events.n_missed;
     if (keys_) report_keys(*keys_, load);
+    if (exporter_) load.spans = exporter_->counts();
     load.n_max_models = options_.models_loaded.n_max_loaded == 0
                             ? scheduler::kAutoMaxLoaded
                             : options_.models_loaded.n_max_loaded;
@@ -441,6 +452,7 @@ class Server::Parts {
   api::PictureAddresses picture_addresses_;
   api::LocalGenerator generator_;
   api::LocalEmbedder embedder_;
+  const std::unique_ptr<TraceExporter> exporter_;  // null: traces stay here
   CallContext context_;
   const Operations operations_;
   const http::AllowedOrigins origins_;

@@ -37,7 +37,7 @@ from server import MODELS as MODEL_FOLDER  # noqa: E402
 from server import WEIGHTS, Server  # noqa: E402
 
 DOCUMENTS = ["README.md", "docs/quick-start.md", "docs/from-ollama.md", "docs/from-llama-server.md", "docs/from-tei.md", "docs/examples.md",
-             "docs/privacy.md", "docs/security.md", "docs/troubleshooting.md", "docs/without-a-server.md",
+             "docs/privacy.md", "docs/security.md", "docs/troubleshooting.md", "docs/without-a-server.md", "docs/bulk-generation.md",
              *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs" / "api").glob("*.md"))]
 # Names that the documents use. Here they are all the same small model, with short answers.
 MODELS = ["smollm2:135m", "llama3.2", "qwen3:4b"]

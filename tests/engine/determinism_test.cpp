@@ -29,6 +29,34 @@ void run(Engine& engine) {
   while (!engine.idle()) engine.step();
 }
 
+TEST(Determinism, BulkPromptsWaitForOthersAndNoTokenChanges) {
+  const reference::TinyModelOptions model{};
+  TinyEngine alone(model, {.n_batch = 64});
+  const auto expected = alone.engine.start(random_tokens(200, 300, 1), sampled(42));
+  run(alone.engine);
+  const auto expected_bulk = alone.engine.start(random_tokens(400, 300, 2), sampled(1));
+  run(alone.engine);
+
+  TinyEngine crowd(model, {.n_batch = 64});
+  SequenceOptions options = sampled(1);
+  options.is_bulk = true;
+  std::vector<std::shared_ptr<const Sequence>> bulk;
+  for (unsigned i = 0; i < 3; ++i) {
+    options.sampling.seed = 1 + i;
+    bulk.push_back(crowd.engine.start(random_tokens(400, 300, 2 + i), options));
+  }
+  crowd.engine.step();
+  const size_t n_read = bulk[0]->n_evaluated() + bulk[1]->n_evaluated() + bulk[2]->n_evaluated();
+  EXPECT_EQ(n_read, 64u);
+  const auto interactive = crowd.engine.start(random_tokens(200, 300, 1), sampled(42));
+  for (int i = 0; i < 3; ++i) crowd.engine.step();
+  EXPECT_EQ(interactive->n_evaluated(), 192u) << "a bulk prompt takes rows";
+  EXPECT_EQ(bulk[0]->n_evaluated() + bulk[1]->n_evaluated() + bulk[2]->n_evaluated(), n_read);
+  run(crowd.engine);
+  EXPECT_EQ(answer(*interactive), answer(*expected));
+  EXPECT_EQ(answer(*bulk[0]), answer(*expected_bulk));
+}
+
 TEST(Determinism, SameTokensAloneAndBatchedWithOneOrTwoThreads) {
   for (const char* architecture : {"llama", "qwen2", "gemma3"}) {
     const reference::TinyModelOptions model{.architecture = architecture,

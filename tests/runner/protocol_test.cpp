@@ -61,7 +61,7 @@ TEST(Protocol, ParsesImagesAfterTokenIds) {
 TEST(Protocol, ParsesCompletionWithAllFields) {
   const AnswerRequest request = parse_completion(body_of(
       R"({"n_prompt":3,"options":{"temperature":0.5,"top_k":7,"seed":9,"repeat_last_n":-1,)"
-      R"("logit_bias":[[5,1.5],[6,null]]},"stop":["a","b"],"num_predict":12,"ignore_eos":true,)"
+      R"("logit_bias":[[5,1.5],[6,null]]},"stop":["a","b"],"num_predict":12,"ignore_eos":true,"bulk":true,)"
       R"("logprobs":true,"top_logprobs":2,"max_context":1024,"sizes":[64,128],)"
       R"("overflow_policy":"shift","reserve_batches":3,"overflow_batch":16,"max_repeats":30,)"
       R"("max_draft":6,"prediction":[4,70000],)"
@@ -79,6 +79,7 @@ TEST(Protocol, ParsesCompletionWithAllFields) {
   EXPECT_EQ(request.options.sampling.top_logprobs, 2);
   EXPECT_EQ(request.options.max_new_tokens, 12);
   EXPECT_TRUE(request.options.ignore_eos);
+  EXPECT_TRUE(request.options.is_bulk);
   EXPECT_EQ(request.options.max_draft, 6u);
   EXPECT_EQ(request.options.prediction, (std::vector<int32_t>{4, 70000}));
   EXPECT_EQ(request.options.context.max_context, 1024u);

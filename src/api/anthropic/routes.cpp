@@ -18,6 +18,7 @@ void write_message(Call& call, Generator& generator) {
   report_unknown_fields(call, request.unknown_fields);
   GenerationRequest& generation = request.generation;
   generation.live_events = request.stream && call.request().headers.get("X-Billow-Events") == "1";
+  generation.is_bulk = is_bulk(call.request());
   MessageHead head{.id = random_id("msg_", 24), .model = generation.model};
   const auto answer = message_answer(call, std::move(head), request);
   run_for(*answer, [&] { generator.run(generation, *answer, call.stop(), call.trace()); });

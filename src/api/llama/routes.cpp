@@ -76,6 +76,7 @@ void Handlers::complete(Call& call, CompletionRequest request) {
   GenerationRequest& base = request.generation;
   base.model = name_of(call, base.model);
   base.live_events = request.stream && call.request().headers.get("X-Billow-Events") == "1";
+  base.is_bulk = is_bulk(call.request());
   const auto model = model_of(call, base.model);
   const Tokenizer& tokenizer = model->weights->tokenizer;
   std::vector<GenerationRequest> generations;

@@ -331,9 +331,10 @@ std::vector<Route> generation_routes(Generator& generator) {
     route.is_traced = true;
     route.handler = [&generator, type, &table, decode](Call& call) {
       // The full expression frees the body and the JSON before the answer begins.
-      const ParsedRequest parsed =
+      ParsedRequest parsed =
           parse_request(Fields::parse(call.take_body().text, type), table, decode);
       report_unknown_fields(call, parsed.unknown_fields);
+      parsed.request.is_bulk = is_bulk(call.request());
       handle(call, generator, parsed.request, parsed.stream);
     };
   };

@@ -47,6 +47,7 @@ void write_response(Call& call, Generator& generator, ResponseStore& store) {
   ResponseRequest request = decode_response(call.take_body().text, store);
   request.generation.live_events =
       request.stream && call.request().headers.get("X-Billow-Events") == "1";
+  request.generation.is_bulk = is_bulk(call.request());
   report_unknown_fields(call, request.unknown_fields);
   report_left_out(call, request.left_out);
   AnswerHead head{.id = random_id("resp_", 24),

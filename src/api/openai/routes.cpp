@@ -39,8 +39,10 @@ AnswerHead new_head(std::string_view prefix, const std::string& model) {
 void generate(Call& call, Generator& generator, TextRequest request, std::string_view id_prefix,
               MakeAnswer make_answer) {
   report_unknown_fields(call, request.unknown_fields);
-  for (GenerationRequest& generation : request.generations)
+  for (GenerationRequest& generation : request.generations) {
     generation.live_events = request.stream && call.request().headers.get("X-Billow-Events") == "1";
+    generation.is_bulk = is_bulk(call.request());
+  }
   const std::unique_ptr<TextAnswer> answer = make_answer(
       call, new_head(id_prefix, request.generations.front().model), request, metrics::Clock::now);
   run_for(*answer, [&] {

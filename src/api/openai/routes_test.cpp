@@ -92,6 +92,18 @@ TEST(Routes, HeaderEnablesLiveEvents) {
   }
 }
 
+TEST(Routes, HeaderLowersThePriority) {
+  Fixture fixture;
+  fixture.generator.script = say_hello;
+  for (const auto& [wanted, is_bulk] : {std::pair{"Bulk", true}, {"interactive", false}}) {
+    http::Request request = request_with(kHello);
+    request.headers.set("X-Billow-Priority", wanted);
+    TestCall test(request);
+    fixture.call(test, kChat);
+    EXPECT_EQ(fixture.generator.request.is_bulk, is_bulk) << wanted;
+  }
+}
+
 TEST(Routes, ThrowsErrorsBeforeTheAnswer) {
   Fixture fixture;
   fixture.generator.script = [](Sink&) { throw http::StatusError(404, "model 'm' not found"); };

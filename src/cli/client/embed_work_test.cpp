@@ -17,7 +17,7 @@ std::string failure(const std::string& body, std::vector<std::string> texts) {
   try {
     read_embed_answer(body, "in.txt", batch);
     return "none";
-  } catch (const EmbedFailure& error) {
+  } catch (const BulkFailure& error) {
     return std::to_string(error.exit_status()) + " " + error.what();
   }
 }

@@ -134,6 +134,13 @@ std::optional<std::string> TextRows::next() {
   return text;
 }
 
+std::optional<std::string> TextRows::next_raw() {
+  if (format_ != RowFormat::kJsonLines) return next();
+  if (!read_row()) return std::nullopt;
+  ++n_rows_;
+  return std::move(line_);
+}
+
 void TextRows::skip(uint64_t n_rows) {
   for (; n_rows > 0; --n_rows) {
     if (!read_row()) {

@@ -37,6 +37,8 @@ class TextRows {
 
   // Returns the next row's text; nullopt at the end. Throws RowError with the row's number.
   std::optional<std::string> next();
+  // Returns the next row's text, or the whole line of JSON lines without checking it.
+  std::optional<std::string> next_raw();
   // Skips rows without checking them. Throws RowError if there are fewer rows.
   void skip(uint64_t n_rows);
   // Continues after `n_rows` rows, which end at `offset`. Both are values of an earlier reader.

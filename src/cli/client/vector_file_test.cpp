@@ -47,10 +47,10 @@ TEST(VectorFile, ResumesAfterTheLastMark) {
     file.checkpoint();  // in the middle of a batch
   }
   VectorFile file(path, VectorFormat::kJsonLines, "job");
-  EXPECT_FALSE(file.was_of_another_job());
+  EXPECT_FALSE(file.part().was_of_another_job());
   EXPECT_EQ(file.n_rows(), 1u);
   EXPECT_EQ(file.n_values(), 1u);
-  EXPECT_EQ(file.input_offset(), 100u);
+  EXPECT_EQ(file.part().input_offset(), 100u);
   file.append(8, Vector{3.0f});
   file.publish();
   EXPECT_EQ(bytes_of(path), "{\"index\":7,\"embedding\":[1]}\n{\"index\":8,\"embedding\":[3]}\n");
@@ -68,7 +68,7 @@ TEST(VectorFile, StartsOverForAnotherJob) {
   }
   {
     VectorFile file(path, VectorFormat::kJsonLines, "another");
-    EXPECT_TRUE(file.was_of_another_job());
+    EXPECT_TRUE(file.part().was_of_another_job());
     EXPECT_EQ(file.n_rows(), 0u);
     file.append(0, Vector{2.0f});
     file.mark(1);

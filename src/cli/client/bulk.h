@@ -1,0 +1,134 @@
+// What bulk commands share: their exit statuses, their rows, their requests, and their course. Not
+// thread-safe, except where it says so.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/json_fwd.h"
+#include "cli/client/api_client.h"
+#include "cli/client/status_line.h"
+#include "cli/client/text_rows.h"
+
+namespace billow::cli {
+
+// An error that ends the command, with its exit status. Statuses of <sysexits.h> distinguish input
+// errors from temporary failures.
+inline constexpr int kInputFault = 65;  // EX_DATAERR: the input is wrong; a retry cannot succeed
+inline constexpr int kTryAgain = 75;    // EX_TEMPFAIL: the host failed; a retry may succeed
+class BulkFailure : public std::runtime_error {
+ public:
+  BulkFailure(int exit_status, const std::string& text)
+      : std::runtime_error(text), exit_status_(exit_status) {}
+  int exit_status() const noexcept { return exit_status_; }
+
+ private:
+  int exit_status_;
+};
+
+// Throws the failure for a response that is not one of Billow.
+[[noreturn]] void fail_invalid();
+
+// Returns "FILE: row 17: WHY" or "FILE: rows 32 to 63: WHY".
+std::string at_rows(const std::string& origin, uint64_t first, size_t n, const std::string& why);
+
+// Runs a command. Its exceptions end the program with their exit status and one line on standard
+// error. Other exceptions pass through.
+void run_bulk_command(const std::function<void()>& command);
+
+struct RowRange {
+  uint64_t begin = 0;
+  uint64_t end = UINT64_MAX;
+};
+// Parses "A:B". Both numbers are optional. Throws Error.
+RowRange parse_rows(const std::string& text);
+
+struct RowOptions {
+  std::string in{};  // empty: standard input
+  std::string field = "text";
+  std::string column = "text";
+  std::string rows{};  // "A:B"; empty: all
+};
+
+// The rows of a file or of standard input.
+class BulkRows {
+ public:
+  // If `raw`, rows of JSON lines are whole lines. Throws RowError and Error.
+  BulkRows(const RowOptions& options, bool raw);
+
+  // Goes to the first requested row, or continues after `n_done` rows, which end at `offset`.
+  void begin(uint64_t n_done, uint64_t offset);
+  // Returns the next row; nullopt at the end. Throws RowError.
+  std::optional<std::string> next();
+  uint64_t row() const noexcept { return row_; }  // number of the next row
+  uint64_t offset() const noexcept { return rows_.offset(); }
+
+ private:
+  const RowRange range_;
+  const bool raw_;
+  TextRows rows_;
+  uint64_t row_ = 0;
+};
+
+// Returns what the results of a job depend on, besides `fingerprint`: the input and the rows of it.
+Json bulk_job(const std::string& fingerprint, const RowOptions& options);
+
+// On a terminal, shows how much of an input file is done. Does nothing without input or output
+// file.
+class BulkProgress {
+ public:
+  // `verb` is what the command does: "embedding".
+  BulkProgress(const std::string& verb, const std::string& in, const std::string& out);
+  void show(uint64_t offset);  // bytes of the input that are done
+
+ private:
+  const std::string step_;
+  uint64_t n_bytes_ = 0;
+  std::optional<StatusLine> line_;
+};
+
+// Connects to the server, and returns what `facts` returns for it. Throws BulkFailure if the server
+// does not answer.
+std::string from_server(const std::function<std::string(ApiClient&)>& facts);
+
+// A connection for bulk requests. One thread sends; any thread may call cancel().
+class BulkCaller {
+ public:
+  // `is_bulk`: requests have bulk priority. `timeout`: max time of retries while the server is
+  // busy. `client` is the id of the command.
+  BulkCaller(const scheduler::Endpoint& endpoint, bool is_bulk, std::chrono::milliseconds timeout,
+             const std::string& client);
+
+  // Sends the JSON text `body`. While the server is busy, waits and sends it again. Returns the
+  // response, with any status. Throws BulkFailure (kTryAgain) if no server answers.
+  http::Response post(const std::string& path, const std::string& body);
+  // Waits for `time`. Returns false if cancel() was called.
+  bool wait(std::chrono::milliseconds time);
+  // Makes the running call fail soon, and all later calls.
+  void cancel() noexcept;
+
+ private:
+  ApiClient client_;
+  http::Headers headers_;
+  const std::chrono::milliseconds timeout_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool is_cancelled_ = false;
+};
+
+// Throws the failure of a response that no other host would answer, and of a host that failed.
+// Returns if only the input is at fault: status 400, 413 or 422.
+void check_status(const http::Response& response);
+
+// Returns a number in a header field; 0 if it is none.
+size_t count_in(std::string_view field);
+
+}  // namespace billow::cli
