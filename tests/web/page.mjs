@@ -378,6 +378,25 @@ const cases = {
     assert.equal(await page.locator('html').getAttribute('data-theme'), 'dark');
   },
 
+  async keys(page) {
+    page.allowsFailures = true; // answers with status 401 log errors to the console
+    await page.goto(`${setting.locked}/ui/`);
+    const question = page.getByRole('dialog', { name: 'This server needs an API key' });
+    await question.getByLabel('API key').fill('billow-wrong');
+    await axe(page, 'the question for a key');
+    await shot(page, 'key');
+    await question.getByRole('button', { name: 'OK' }).click();
+    await question.getByText('The server does not know this key').waitFor();
+    await question.getByLabel('API key').fill(setting.key);
+    await question.getByRole('button', { name: 'OK' }).click();
+    await page.getByText('No models yet').waitFor();
+    assert.equal(await question.count(), 0);
+    // The key stays in the tab.
+    await page.reload();
+    await page.getByText('No models yet').waitFor();
+    assert.equal(await question.count(), 0);
+  },
+
   async empty(page) {
     await open(page, setting.bare);
     await page.getByText('No models yet').waitFor();

@@ -62,6 +62,10 @@ class Stage:
         self.main = Server(self.place(folder / "main"), program=options.billow)
         self.narrow = Server(self.place(folder / "narrow"), ("--parallel", "1", "--max-queue", str(QUEUE)), program=options.billow)
         self.bare = Server(self.place(folder / "bare"), ("--read-only",), program=options.billow)
+        keys = folder / "keys.toml"
+        self.key = subprocess.run([options.billow, "keys", "add", "page", "--roles", "use,manage,observe", "--file", keys],
+                                  check=True, capture_output=True, text=True).stdout.strip()
+        self.locked = Server(self.place(folder / "locked"), ("--api-keys", str(keys)), program=options.billow)
         for server in (self.main, self.narrow):
             server.add_model("writer", made / "writer.gguf", parameters={"num_predict": 48, "seed": 7, "temperature": 0.8})
         self.main.add_model("other", made / "large.gguf", parameters={"num_predict": 24, "seed": 7})
@@ -147,7 +151,7 @@ class Stage:
 
     def stop(self):
         self.empty()
-        for server in (self.main, self.narrow, self.bare):
+        for server in (self.main, self.narrow, self.bare, self.locked):
             if server.process.poll() is None:
                 server.process.kill()
                 server.process.wait()
@@ -186,7 +190,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         stage = Stage(options, pathlib.Path(folder))
         try:
-            setting = {"main": stage.main.url, "narrow": stage.narrow.url, "bare": stage.bare.url, "control": serve_controls(stage),
+            setting = {"main": stage.main.url, "narrow": stage.narrow.url, "bare": stage.bare.url, "locked": stage.locked.url, "key": stage.key, "control": serve_controls(stage),
                        "registry": stage.registry.host, "chromium": CHROMIUM, "output": str(options.output.resolve()), "names": options.names}
             done = subprocess.run([options.node, HERE / "page.mjs", json.dumps(setting)], check=False,
                                   env={**os.environ, "BILLOW_TINY_GGUF": str(stage.tiny)})
