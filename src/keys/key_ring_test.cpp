@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "base/error.h"
-#include "store/test_folder.h"
+#include "base/test_folder.h"
 
 namespace billow::keys {
 namespace {
@@ -23,10 +23,10 @@ class KeyRingTest : public ::testing::Test {
  protected:
   void write(const std::string& text) {
     // By rename, so that a reader never sees a part.
-    store::write_test_file(path_ + ".new", text);
+    write_test_file(path_ + ".new", text);
     std::filesystem::rename(path_ + ".new", path_);
   }
-  const store::TestFolder folder_;
+  const TestFolder folder_;
   const std::string path_ = folder_.path() + "/keys.toml";
   const Time now_{};
 };

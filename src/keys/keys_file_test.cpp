@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "base/error.h"
-#include "store/test_folder.h"
+#include "base/test_folder.h"
 
 namespace billow::keys {
 namespace {
@@ -118,7 +118,7 @@ TEST(KeysFile, RefusesUnknownRoles) {
 }
 
 TEST(KeysFile, IsReplacedByRenameAndOnlyItsOwnerReadsIt) {
-  const store::TestFolder folder;
+  const TestFolder folder;
   const std::string path = folder.path() + "/keys.toml";
   {
     KeysFileChange change(path);
@@ -136,7 +136,7 @@ TEST(KeysFile, IsReplacedByRenameAndOnlyItsOwnerReadsIt) {
 }
 
 TEST(KeysFile, ChangesOfSeveralProgramsAreAllKept) {
-  const store::TestFolder folder;
+  const TestFolder folder;
   const std::string path = folder.path() + "/keys.toml";
   constexpr int kThreads = 4;
   constexpr int kEach = 10;

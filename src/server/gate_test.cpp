@@ -8,10 +8,10 @@
 #include <thread>
 
 #include "base/json.h"
+#include "base/test_folder.h"
 #include "http/raw_client.h"
 #include "server/sample_server.h"
 #include "store/digest.h"
-#include "store/test_folder.h"
 
 namespace billow::server {
 namespace {
@@ -45,7 +45,7 @@ class GateTest : public testing::Test, protected ServerFixture {
            store::digest_of("key-of-" + name).hex() + "\"\n" + rest;
   }
   void write(const std::string& text) {
-    store::write_test_file(path_ + ".new", text);
+    write_test_file(path_ + ".new", text);
     std::filesystem::rename(path_ + ".new", path_);
   }
   void start_with(const std::string& text) {
@@ -61,7 +61,7 @@ class GateTest : public testing::Test, protected ServerFixture {
     return send(Method::kGet, target, "", as(name));
   }
 
-  const store::TestFolder folder_;
+  const TestFolder folder_;
   const std::string path_ = folder_.path() + "/keys.toml";
 };
 
