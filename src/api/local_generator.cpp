@@ -280,6 +280,27 @@ class Writer {
   std::optional<Clock::time_point> first_;
 };
 
+// Completes a prompt of n_prompt tokens, and adds its tokens to those of the request. If the client
+// leaves, the whole prompt and an estimate of the answer count, because the runner reports no end.
+scheduler::CompletionEnd complete(scheduler::Lease& lease, const scheduler::Completion& completion,
+                                  size_t n_prompt, Writer& writer, metrics::Trace& trace) {
+  bool wanted = true;
+  try {
+    const scheduler::CompletionEnd end = lease.complete(
+        completion,
+        [&](const scheduler::CompletionPiece& piece) { return wanted = writer.take(piece); });
+    if (!wanted) throw scheduler::Cancelled();
+    trace.add_usage({.n_prompt = end.n_prompt,
+                     .n_cached = end.n_cached,
+                     .n_generated = end.n_generated,
+                     .done_reasons = {end.done_reason}});
+    return end;
+  } catch (const scheduler::Cancelled&) {
+    trace.add_usage({.n_prompt = n_prompt, .n_generated = writer.n_tokens_about()});
+    throw;
+  }
+}
+
 }  // namespace
 
 scheduler::OnStage trace_stages(metrics::Trace& trace) {
@@ -513,24 +534,10 @@ void LocalGenerator::answer(const ServedModel& model, const GenerationRequest& r
   slot.set(text_of(completion, {}));
   plan.completion.may_begin_again = sink.holds_back();
   plan.completion.is_bulk = request.is_bulk;
-  bool wanted = !request.echo || writer.echo(prompt_text(model, request, plan.prompt));
-  if (!wanted) throw scheduler::Cancelled();
-  const scheduler::CompletionEnd end = [&] {
-    try {
-      scheduler::CompletionEnd ended = lease->complete(
-          plan.completion,
-          [&](const scheduler::CompletionPiece& piece) { return wanted = writer.take(piece); });
-      if (!wanted) throw scheduler::Cancelled();
-      return ended;
-    } catch (const scheduler::Cancelled&) {
-      trace.add_usage({.n_prompt = plan.sizing.n_prompt, .n_generated = writer.n_tokens_about()});
-      throw;
-    }
-  }();
-  trace.add_usage({.n_prompt = end.n_prompt,
-                   .n_cached = end.n_cached,
-                   .n_generated = end.n_generated,
-                   .done_reasons = {end.done_reason}});
+  if (request.echo && !writer.echo(prompt_text(model, request, plan.prompt)))
+    throw scheduler::Cancelled();
+  const scheduler::CompletionEnd end =
+      complete(*lease, completion, plan.sizing.n_prompt, writer, trace);
   if (!end.error.empty()) throw StatusError(500, end.error);
   // A context that became full has dropped tokens, so that no KV of the whole text exists.
   if (completion.prompt.size() + end.tokens.size() <= plan.sizing.context)

@@ -282,7 +282,7 @@ Finding check_llama_server(const std::string& wanted) {
   Finding found{.name = "llama-server", .text = {}};
   try {
     found.text = llama::find_server(wanted).value_or(
-        "not installed; only needed for images and for models that Billow does not know");
+        "not installed; only needed for models and projectors that Billow does not support");
   } catch (const Error& error) {
     found.level = Level::kFailure;
     found.text = error.what();
