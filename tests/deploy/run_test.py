@@ -1,4 +1,4 @@
-"""Runs one of these tests in the Python environment that tools/setup made for them.
+"""Runs one of these tests in the Python environment that tools/setup made for it.
 
 run_test.py TEST.py [arguments of the test]; exits with 77 if the environment is missing.
 """
@@ -10,10 +10,10 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-ENVIRONMENT = pathlib.Path("~/.cache/billow/deploy").expanduser()
+ENVIRONMENT = pathlib.Path("~/.cache/billow").expanduser() / {"otlp_test.py": "otlp"}.get(sys.argv[1], "deploy")
 
 if not (ENVIRONMENT / "stamp").exists():
-    print(f"skipped: no Ray in {ENVIRONMENT}; tools/setup deploy installs it")
+    print(f"skipped: there is no {ENVIRONMENT}; tools/setup deploy makes it")
     sys.exit(77)
 path = [ROOT / "deploy/ray/src", ROOT / "tests/server", ROOT / "tests/cli"]
 variables = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, path)), "PYTHONDONTWRITEBYTECODE": "1",
