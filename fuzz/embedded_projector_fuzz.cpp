@@ -5,7 +5,6 @@
 
 #include "base/error.h"
 #include "gguf/file.h"
-#include "gguf/tensor_type.h"
 #include "vision/embedded_projector.h"
 
 // Parses any bytes as a model's file, follows the projector within it, and makes the data that has
@@ -18,10 +17,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     for (const vision::EmbeddedTensor& tensor : projector.tensors) {
       if (!tensor.make || tensor.source->data.empty()) continue;
       // A tensor is at most as large as its source, whose data is within the input.
-      const gguf::TensorType& type = *gguf::find_tensor_type(tensor.type);
-      uint64_t n = 1;
-      for (const uint64_t length : tensor.shape) n *= length;
-      std::vector<std::byte> made(n / type.group_len * type.group_bytes);
+      std::vector<std::byte> made(tensor.n_bytes());
       tensor.make(made);
     }
   } catch (const Error&) {

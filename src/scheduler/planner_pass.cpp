@@ -112,7 +112,7 @@ std::vector<Planner::Demand> Planner::demands() {
 
 bool Planner::meet_load(const Demand& demand) {
   ModelState& model = *demand.model;
-  const Request& first = model.waiting.begin()->second.request;
+  const Request& first = model.head()->request;
   const size_t n_parallel = model.is_embedding ? 1 : options_.n_parallel;
   const auto bytes_for = [&](size_t n) {
     return std::min(options_.budget_bytes, model_bytes(first.cost, n));

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "gguf/tensor_type.h"
 #include "vision/embedded_family.h"
 
 namespace billow::vision {
@@ -105,6 +106,13 @@ void set_sizes(const gguf::File& model, const EmbeddedFamily& family,
 }
 
 }  // namespace
+
+uint64_t EmbeddedTensor::n_bytes() const {
+  const gguf::TensorType& of_type = *gguf::find_tensor_type(type);
+  uint64_t n = 1;
+  for (const uint64_t size : shape) n *= size;
+  return n / of_type.group_len * of_type.group_bytes;
+}
 
 bool has_embedded_projector(const gguf::File& model) {
   return family_of(model) != nullptr &&

@@ -25,6 +25,8 @@ struct EmbeddedTensor {
   // Writes data that the model's file does not have in this form. REQUIRES: the source has data,
   // and `out` has exactly the tensor's bytes. Empty: the data is the source's.
   std::function<void(std::span<std::byte> out)> make = {};
+
+  uint64_t n_bytes() const;  // of its data
 };
 
 struct EmbeddedProjector {

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "base/error.h"
-#include "gguf/tensor_type.h"
 #include "vision/embedded_projector.h"
 
 namespace billow::vision {
@@ -48,13 +47,6 @@ struct Place {
   size_t n_bytes = 0;
 };
 
-size_t bytes_of(const EmbeddedTensor& tensor) {
-  const gguf::TensorType* type = gguf::find_tensor_type(tensor.type);
-  size_t n = 1;
-  for (const uint64_t size : tensor.shape) n *= size;
-  return n / type->group_len * type->group_bytes;
-}
-
 // Returns the head of a GGUF file with these tensors.
 std::vector<std::byte> head_of(const EmbeddedProjector& projector, std::span<const Place> places,
                                size_t data_offset) {
@@ -92,7 +84,7 @@ ProjectorFile ProjectorFile::open(const std::string& path) {
   for (size_t i = 0; i < places.size(); ++i) {
     const EmbeddedTensor& tensor = projector.tensors[i];
     if (!tensor.make) continue;
-    places[i] = {aligned(end, kMadeAlignment), bytes_of(tensor)};
+    places[i] = {aligned(end, kMadeAlignment), tensor.n_bytes()};
     end = places[i].offset + places[i].n_bytes;
   }
   const size_t file_offset = HeadedFile::file_offset(end);

@@ -86,7 +86,7 @@ constexpr FieldRule kChat[] = {
     {"include_stop_str_in_output", kRefused, "stop strings are never shown", "false"},
     {"cache_prompt", kIgnored, kCaching},
     {"id_slot", kHonoured, "names the slot that holds the text; -1: the server chooses"},
-    {"priority", kIgnored, "requests are served in order of arrival"},
+    {"priority", kIgnored, "the header X-Billow-Priority: bulk lets others go first"},
     {"request_id", kIgnored, "send the header X-Request-Id"},
     // Fields of Ollama and this server.
     {"options", kHonoured, "same as in /api/chat; OpenAI's fields take precedence"},
@@ -152,7 +152,7 @@ constexpr FieldRule kCompletion[] = {
     {"truncate_prompt_tokens", kRefused, "shorten the prompt"},
     {"cache_prompt", kIgnored, kCaching},
     {"id_slot", kHonoured, "names the slot that holds the text; -1: the server chooses"},
-    {"priority", kIgnored, "requests are served in order of arrival"},
+    {"priority", kIgnored, "the header X-Billow-Priority: bulk lets others go first"},
     {"request_id", kIgnored, "send the header X-Request-Id"},
     // Fields of Ollama and this server.
     {"raw", kHonoured, "false renders the prompt with the model's template"},

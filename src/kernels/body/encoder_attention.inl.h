@@ -66,12 +66,9 @@ template <size_t R, size_t V>
   }
 }
 
-// Calls store(i, weights) for each vector of weights, not yet divided by their sum. Weights
-// past the last token are 0. Returns the factor that makes their sum 1. `factor` is the factor of
-// scores times log2 e.
-template <class Store>
-inline float text_softmax(const float* scores, size_t n_tokens, float factor,
-                          Store store) noexcept {
+// Replaces the scores by weights, not yet divided by their sum. Weights past the last token are 0.
+// Returns the factor that makes their sum 1. `factor` is the factor of scores times log2 e.
+inline float text_softmax(float* scores, size_t n_tokens, float factor) noexcept {
   F largest = Isa::set1(kLowest);
   for_vectors(n_tokens, [&](size_t i, size_t lanes) {
     F score = Isa::load(scores + i);
@@ -83,7 +80,7 @@ inline float text_softmax(const float* scores, size_t n_tokens, float factor,
   for_vectors(n_tokens, [&](size_t i, size_t lanes) {
     F weight = exponential2((Isa::load(scores + i) - maximum) * Isa::set1(factor));
     if (lanes < Isa::kLanes) weight = Isa::keep_first(weight, lanes, Isa::zero());
-    store(i, weight);
+    Isa::store(scores + i, weight);
     sum = sum + weight;
   });
   return 1.0f / Isa::sum(sum);
@@ -169,11 +166,8 @@ struct TextRows {
       text_scores<R, 1>(queries, args.stride, args.head_len, panels.len, panels.keys, v,
                         panels.scores, panels.n);
     float factors[R];
-    for (size_t r = 0; r < R; ++r) {
-      float* row = panels.scores + r * panels.n;
-      factors[r] = text_softmax(row, args.n_tokens, args.scale * kLog2E,
-                                [row](size_t i, F weights) { Isa::store(row + i, weights); });
-    }
+    for (size_t r = 0; r < R; ++r)
+      factors[r] = text_softmax(panels.scores + r * panels.n, args.n_tokens, args.scale * kLog2E);
     float* out = args.outputs + query * args.stride;
     const size_t n_value_vectors = (args.head_len + Isa::kLanes - 1) / Isa::kLanes;
     for (v = 0; v + kVectors <= n_value_vectors; v += kVectors)
