@@ -148,6 +148,7 @@ class Keys(Place):
         self.assertIn(f"{self.file}:", other.stderr)
 
     def test_commands_send_the_key_of_the_environment(self):
+        user = self.add("user")
         self.start()
         host = {"OLLAMA_HOST": f"127.0.0.1:{self.server.port}"}
         status, _, why = run("list", variables=host)
@@ -160,6 +161,11 @@ class Keys(Place):
         self.assertEqual(run("ps", variables={**host, "BILLOW_API_KEY": self.admin})[0], 0)
         self.assertEqual(run("trace", variables={**host, "BILLOW_API_KEY": self.admin})[0], 0)
         self.assertIn("it needs an API key", run("doctor", variables=host)[1])
+        modelfile = self.folder / "Modelfile"
+        modelfile.write_text(f"FROM {pathlib.Path(self.made.name) / 'writer.gguf'}\n")
+        status, _, why = run("create", "other", "-f", str(modelfile), variables={**host, "BILLOW_API_KEY": user})
+        self.assertEqual(status, 1)
+        self.assertIn("the API key 'user' lacks the role 'manage'", why)
         hosts = self.folder / "fleet.toml"
         hosts.write_text(f'[[host]]\nname = "a"\naddress = "127.0.0.1:{self.server.port}"\nkey-env = "FLEET_KEY"\n')
         status, text, _ = run("fleet", "status", "--json", "--hosts", str(hosts), variables={"FLEET_KEY": self.admin})

@@ -169,7 +169,10 @@ bool ApiClient::has(const std::string& path) {
   const http::Response response = client_->send(call(http::Method::kHead, path, kJson));
   if (response.status < 400) return true;
   if (response.status == 404) return false;
-  throw ApiError(response.status, "", false);
+  // A response to HEAD has no text, but that to the upload names the reason.
+  const http::Response refusal = exchange(path, "", {});
+  throw ApiError(response.status, refusal.status == response.status ? said_by(refusal.body) : "",
+                 false);
 }
 
 void ApiClient::upload(const std::string& path, uint64_t n_bytes,

@@ -53,7 +53,7 @@ class ApiClient {
   Json get(const std::string& path);
   Json post(const std::string& path, const Json& body);
   Json remove(const std::string& path, const Json& body);
-  // Returns whether `path` exists on the server.
+  // Returns whether `path`, to which files can be uploaded, exists on the server.
   bool has(const std::string& path);
   // Sends the JSON text `body`. Returns the response, with any status.
   http::Response exchange(const std::string& path, std::string body, const http::Headers& headers);
