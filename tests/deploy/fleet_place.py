@@ -137,16 +137,20 @@ class Balancer:
     def send(self, method, path, body=None, headers=None, timeout=60):
         return send(self.port, method, path, body, headers, timeout=timeout)
 
-    def node(self, path, body, headers=None):
-        """The host that answered. All calls use one connection, so HAProxy has finished with a request when the next one arrives: a request that
-        HAProxy still counts is load, and at low load the bound allows a host one request."""
+    def ask(self, path, body, headers=None):
+        """Posts on the one connection that all calls share. HAProxy has finished with a request when the next one arrives on its connection: a
+        request that HAProxy still counts is load, and at low load the bound allows a host one request. Returns what send() returns."""
         if self.kept is None:
             self.kept = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         self.kept.request("POST", path, json.dumps(body).encode(), headers or {})
         answer = self.kept.getresponse()
-        text = answer.read()
-        assert answer.status == 200, (answer.status, text)
-        return answer.headers["X-Billow-Node"]
+        return answer.status, answer.headers, answer.read()
+
+    def node(self, path, body, headers=None):
+        """The host that answered the request of ask()."""
+        status, fields, text = self.ask(path, body, headers)
+        assert status == 200, (status, text)
+        return fields["X-Billow-Node"]
 
     def text(self):
         return (self.folder / "haproxy.log").read_text()

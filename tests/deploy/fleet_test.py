@@ -258,12 +258,12 @@ class ThroughHaproxy(Fleet):
         for i in range(6):
             first = f"question {i}: " + "many words " * 60
             begun = self.balancer.node("/api/chat", self.chat(first))
-            status, fields, text = self.balancer.send("POST", "/api/chat", self.chat(first, ["more"]))
+            status, fields, text = self.balancer.ask("/api/chat", self.chat(first, ["more"]))
             self.assertEqual((status, fields["X-Billow-Node"]), (200, begun), text)
             self.assertGreater(json.loads(text)["prompt_cached_count"], 64)
         openai = self.chat("question 0: " + "many words " * 60, ["more", "and more"]) | {"max_tokens": 4}
         del openai["options"]
-        answer = json.loads(self.balancer.send("POST", "/v1/chat/completions", openai)[2])
+        answer = json.loads(self.balancer.ask("/v1/chat/completions", openai)[2])
         self.assertGreater(answer["usage"]["prompt_tokens_details"]["cached_tokens"], 64, "the other API finds the same host")
 
     def test_drains_and_kills_lose_no_request(self):
