@@ -1,5 +1,5 @@
-// Builds the messages for a model and renders them with the model's template. The messages of the
-// model come first, then those of the request. Pure functions; thread-safe.
+// Builds the messages for a model and renders them with a template of the model or of the request.
+// Pure functions; thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -22,13 +22,13 @@ struct Conversation {
   PromptImages images{};  // of the messages; their texts contain marks for images
 };
 
-// Returns the model's system text and messages, then those of the request. If the model can think
-// and the request does not say, thinking is on. Contains no tools if none may be called. Throws
-// http::StatusError (400) for an image that is not a picture.
+// Returns the system text, then the model's messages, then those of the request. A system text of
+// the request replaces the model's. A prompt that continues a context gets no messages of the
+// model. If the request does not set thinking, a model that can think thinks. If no tool may be
+// called, `tools` is null. Throws http::StatusError (400) for an image that is not a picture.
 Conversation conversation_of(const ServedModel& model, const GenerationRequest& request);
 
-// Returns the template in the request, if any. Throws http::StatusError (500) if it cannot be
-// parsed.
+// Returns the template in the request, if any. Throws http::StatusError (500) if parsing fails.
 std::optional<prompt::GoTemplate> own_template(const GenerationRequest& request);
 
 // Returns the Go template for requests without one; null means the model's Jinja template. A model

@@ -1,5 +1,5 @@
-// Runs a billow command that makes a file in a separate process, so that a crash of the command
-// does not end the server.
+// Runs a billow command that writes a file. The command runs in a separate process, so that its
+// crash does not end the server.
 #pragma once
 
 #include <cstddef>
@@ -20,15 +20,15 @@ struct WorkListener {
 
 struct FileWork {
   std::string command;  // "quantize"
-  // Follow the command and --progress-json. The command writes the file to standard output.
+  // The arguments after --progress-json. The command writes the file to standard output.
   std::vector<std::string> arguments;
   WorkListener listener{};
   std::stop_token stop{};  // ends the process immediately
 };
 
 // Runs `program`, which must be billow, and passes the file to `sink` in pieces. Returns after the
-// process has exited. Throws Error with the process's message if the process refuses the work, or
-// kIo if it fails. Rethrows exceptions of the listener and of `sink`. Thread-safe.
+// process has exited. If the process fails, throws Error with the process's message and error code
+// (default: kIo). Rethrows exceptions of the listener and of `sink`. Thread-safe.
 void run_file_work(const std::string& program, const FileWork& work,
                    const std::function<void(std::span<const std::byte> bytes)>& sink);
 

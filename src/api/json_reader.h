@@ -12,8 +12,8 @@ namespace billow::api {
 inline constexpr size_t kMaxJsonDepth = 200;               // of nested objects and arrays
 inline constexpr size_t kMaxJsonMembers = 10'000;          // per object
 inline constexpr size_t kMaxJsonValues = size_t{1} << 22;  // per request
-// Per array, unless all elements are numbers: other elements need many times the memory of their
-// text.
+// Per array. Elements after these must be numbers, because other elements need many times the
+// memory of their text.
 inline constexpr size_t kMaxJsonElements = size_t{1} << 16;
 
 // Parses the first value of `text` and ignores the rest. Invalid UTF-8 and lone surrogates become

@@ -1,5 +1,5 @@
-// A loaded model: weights at their place in the mapped file, and the forward pass over a batch of
-// rows. A model is immutable after loading. Concurrent forward() calls need different Computes and
+// A loaded model: weights, packed or in the mapped file, and the forward pass over a batch of rows.
+// A model is immutable after loading. Concurrent forward() calls need different Computes and
 // Caches.
 #pragma once
 
@@ -41,11 +41,11 @@ struct Batch {
   // [n]: the positions for rotations; only for a model with ModelInfo::has_grid.
   std::span<const nn::GridPosition> grid = {};
   // [n]: the last position that a row sees in layers where the tokens of a picture see each other;
-  // only for a model with ModelInfo::sees_whole_pictures. As nn::KvRows::last.
+  // only for a model with ModelInfo::sees_whole_pictures. See nn::KvRows::last.
   std::span<const uint32_t> last_seen = {};
 };
 
-// The results of a pass. Each matrix has its rows in the order of the rows that the batch asks for.
+// The results of a pass. Row i of a matrix belongs to element i of the batch's list of rows.
 struct Outputs {
   tensor::Matrix logits;       // [logit_rows.size()][n_vocab]
   tensor::Matrix hidden = {};  // [hidden_rows.size()][n_embd], after the final norm
@@ -57,8 +57,8 @@ struct ModelInfo {
   size_t n_embd = 0;
   size_t n_layers = 0;
   size_t max_context = 0;  // positions that the model was trained for
-  // Max tokens of a short text. A longer text has other rotations from its beginning on (LongRoPE).
-  // If it is 0, all texts have the same rotations.
+  // Max tokens of a short text. A longer text has other rotations, also at its beginning
+  // (LongRoPE). 0: all texts have the same rotations.
   size_t short_text = 0;
   // Returns whether all texts of up to n tokens have the same rotations.
   bool rotates_alike(size_t n) const noexcept { return short_text == 0 || n <= short_text; }
@@ -88,7 +88,7 @@ struct LoadOptions {
   // Receives the weights that have a packed form. It must outlive the model, and must have packed
   // all weights before the first pass. Null: passes use the weights from the file.
   nn::PackedWeights* packed = nullptr;
-  // Receives each matrix that passes multiply with, because adapters can change these. May be null.
+  // Receives each matrix that passes multiply with: adapters can change these. May be null.
   std::vector<tensor::Tensor>* matrices = nullptr;
 };
 

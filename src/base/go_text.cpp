@@ -9,7 +9,7 @@
 namespace billow {
 namespace {
 
-// Unicode's blocks of control, format, space, private and unassigned characters.
+// Ranges of control, format, space, private and unassigned characters of Unicode.
 constexpr std::array<std::pair<char32_t, char32_t>, 18> kUnprintable{{
     {0x00, 0x1F},
     {0x7F, 0xA0},

@@ -14,7 +14,7 @@ void warn(std::string_view message);
 // if `debug` is set. BILLOW_LOG overrides the level.
 void for_a_server(bool debug);
 
-// Sets the level info, unless BILLOW_LOG is set: for a process whose lines a server forwards.
+// Sets the level to info, unless BILLOW_LOG is set. For a process whose lines a server forwards.
 void show_info();
 
 // Hides lines below level warn, even if BILLOW_LOG allows them.

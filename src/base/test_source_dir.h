@@ -1,5 +1,5 @@
-// For tests: where the sources are. Only one object has this path, so the objects of all tests are
-// the same in every checkout, and the compiler cache serves them.
+// For tests: where the sources are. Only one object file contains this path. So the object files of
+// tests are the same in every checkout, and the compiler cache can reuse them.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// llama-server's routes of slots: GET /slots and POST /slots/:id. See api/slots.h for what a slot
-// is here, and api/slot_files.h for what a saved slot is.
+// llama-server's routes of slots: GET /slots and POST /slots/:id. api/slots.h describes slots, and
+// api/slot_files.h describes saved slots.
 #pragma once
 
 #include <vector>

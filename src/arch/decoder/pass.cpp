@@ -73,8 +73,8 @@ nn::StatePart Pass::states(size_t index, size_t first_float) const {
   return {runs, cache->layout().layers[index].state_offset + first_float * sizeof(float)};
 }
 
-// Plans where states are written: to each existing block from a sequence's first position in the
-// pass on. Draft rows write their state to a separate block.
+// Plans where the pass writes states: to each existing block that has positions of the pass. The
+// state after drafted rows goes to a separate block.
 void Pass::find_runs() {
   constexpr size_t kBlock = kv::kBlockPositions;
   const size_t group = *cache->layout().states;

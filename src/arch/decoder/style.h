@@ -37,7 +37,7 @@ struct AttentionStyle {
   size_t k_len = 0;                 // length of a head; a multiple of 16
   size_t v_len = 0;                 // length of a head; a multiple of 16
   size_t window = 0;                // positions that a query sees, including its own; 0: all
-  size_t chunk = 0;                 // a query sees from the last multiple of this on; 0: all
+  size_t chunk = 0;                 // a query sees its own chunk of this many positions; 0: all
   std::optional<size_t> rope = {};  // index into DecoderStyle::ropes; none: no rotation
   float scale = 1.0f;               // multiplies the dot products
   float softcap = 0.0f;             // limit of scores; 0: none
@@ -137,7 +137,7 @@ struct FeedForwardStyle {
   bool gated = true;
   nn::Activation activation = nn::Activation::kSilu;
   nn::Xielu xielu = {};  // if the activation is kXielu
-  // Gates are cut to their excess over the row's mean plus this many deviations (Gemma 3n).
+  // Each gate becomes max(0, gate - mean - cut * deviation), over the row's gates (Gemma 3n).
   std::optional<float> cut = {};
 };
 
@@ -145,8 +145,8 @@ enum class Gating : uint8_t {
   kSoftmax,          // over all experts
   kSigmoid,          // of each expert
   kSoftmaxOfChosen,  // over the chosen experts' logits
-  // Over the experts whose logits are close to the best that is not chosen yet (Liu et al., arXiv
-  // 2409.12136).
+  // Over the experts that are not chosen yet and have logits close to the best one (Liu et al.,
+  // arXiv 2409.12136).
   kSparseMixer
 };
 
@@ -166,7 +166,7 @@ struct ExpertsStyle {
   size_t n_ff_shared = 0;     // width of the expert that every token has; 0: no shared expert
   bool shared_gate = false;   // its output is multiplied by sigmoid(gate x)
   // Gemma 4: dense part and experts run in parallel with separate norms. The router reads the
-  // layer's state, normed without weights.
+  // layer's state after a separate RMS norm.
   bool adds_dense = false;
 };
 
@@ -184,13 +184,13 @@ using MixerStyle =
 
 struct LayerStyle {
   MixerStyle mixer = {};
-  MixerStyle beside = {};  // reads the mixer's input, and is added to its result (Falcon H1)
+  MixerStyle beside = {};  // reads the mixer's input; its result is added (Falcon H1)
   std::optional<FeedForwardStyle> dense = {};
   std::optional<ExpertsStyle> experts = {};         // replace the dense part, unless adds_dense
   std::optional<ChannelMixStyle> channel_mix = {};  // replaces the dense part
   LayerNorms norms = {};
-  // Mixer and feed-forward part read the same state, and both results are added to it. Without an
-  // ffn norm, the feed-forward part reads the mixer's input.
+  // Mixer and feed-forward part read the same state, and both results are added to it. If there is
+  // no ffn norm, the feed-forward part reads the mixer's input.
   bool parallel = false;
   bool output_scale = false;  // the layer's result is multiplied by a weight (Gemma 4)
 };
@@ -212,7 +212,7 @@ struct DecoderStyle {
   bool embedding_norm = false;     // token_embd_norm
   bool first_values = false;       // layers mix the values of the first layer into theirs (RWKV 7)
   bool learned_positions = false;  // a row of position_embd is added
-  // Gemma 4: values of each token's own input to a layer; 0: no such input
+  // Gemma 3n and 4: length of each token's additional input to each layer; 0: no such input
   size_t n_embd_per_layer = 0;
   std::optional<AltUpStyle> altup = {};
   // The first n_deep layers add further embeddings of pictures to their results (Qwen3-VL).

@@ -253,8 +253,8 @@ void TextEncoder::look_up(const nn::Compute& compute, const Part& part, tensor::
 
 void TextEncoder::embed(const nn::Compute& compute, const Part& part, tensor::Matrix x) const {
   const tensor::ArenaScope scope(compute.arena);
-  // Adapters that change the embedding are rare. Without them, one step looks a row up and norms
-  // it.
+  // Adapters that change the embedding are rare. Without such an adapter, one step looks a row up
+  // and norms it.
   const bool looks_up_first =
       compute.sizing != nullptr || std::ranges::any_of(part.adapters, [](const auto* adapter) {
         return adapter != nullptr && adapter->embedding() != nullptr;
@@ -347,7 +347,7 @@ void TextEncoder::project(const nn::Compute& compute, tensor::Matrix x) const {
 
 // Counts the scratch memory of a part of n rows.
 void TextEncoder::size_run(const nn::Compute& compute, size_t n) const {
-  tensor::Arena lender{tensor::Arena::Counting{}};  // for matrices that live elsewhere
+  tensor::Arena lender{tensor::Arena::Counting{}};  // for the caller's matrix, which is not scratch
   Part part;
   part.positions.resize(n);
   run(compute, part, lender.matrix(n, style_.n_embd));

@@ -1,5 +1,5 @@
-// dbrx: DBRX. Layer norm without biases. One matrix holds Q, K and V, which are clamped. Experts by
-// softmax over all; the chosen weights add up to 1.
+// dbrx: DBRX. Layer norm without biases. One matrix holds Q, K and V, which are clamped. The router
+// is a softmax over all experts; the weights of the chosen experts add up to 1.
 #include "arch/decoder/read.h"
 #include "arch/registry.h"
 

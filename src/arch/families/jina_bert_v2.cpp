@@ -1,6 +1,6 @@
 // jina-bert-v2: jina-embeddings-v2 and jina-reranker-v1. As bert, but with ALiBi on both sides
-// instead of positions, and usually a gated feed-forward part. The models for code norm queries and
-// keys, and norm the state a second time after attention.
+// instead of learned positions, and usually a gated feed-forward part. The models for code norm
+// queries and keys, and norm the state a second time after attention.
 #include "arch/encoders/style.h"
 #include "arch/registry.h"
 
