@@ -14,12 +14,12 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kListens = "0A";  // the state of a listening socket in /proc/net/tcp
 
-// The inodes of the sockets that listen on the port, from a table like /proc/net/tcp:
+// Adds the inodes of the sockets that listen on the port. `path` is a table like /proc/net/tcp:
 // "0: 0100007F:2CAA 00000000:0000 0A ... inode ...".
 void add_inodes(const std::string& path, uint16_t port, std::vector<std::string>& inodes) {
   std::ifstream file(path);
   std::string line;
-  std::getline(file, line);  // the names of the columns
+  std::getline(file, line);  // skips the names of the columns
   while (std::getline(file, line)) {
     std::istringstream columns(line);
     std::string number, local, remote, state, queues, timer, retransmits, user, timeout, inode;

@@ -11,7 +11,7 @@
 
 namespace billow::constraint {
 
-// Limits of a compilation. The largest schemas in use need some tens of milliseconds and MiB.
+// Limits of a compilation. The largest schemas in use need tens of milliseconds and tens of MiB.
 inline constexpr billow_limits kCompileLimits = {
     .n_instructions = 0, .memory_bytes = uint64_t{512} << 20, .time_ms = 10'000};
 

@@ -1,5 +1,5 @@
-// Constraint: the form that an answer must have, as a value that travels with a request. Also the
-// checks that need no model. Pure functions; thread-safe.
+// Constraint: the form that an answer must have, as a value that a request carries. Also the checks
+// that need no model. Pure functions; thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -35,11 +35,11 @@ struct Grammar {
 struct Constraint {
   Grammar grammar = {};
   // Marker: the grammar begins with the token after the one that completes this text. Tokens before
-  // it are free, except end tokens. Blanks directly after it are free, too. Empty: the grammar
-  // begins with the answer.
+  // the marker are free, except end tokens. A few blanks directly after the marker are free, too.
+  // Empty: the grammar begins with the answer.
   std::string starts_after = {};
-  // With starts_after: an answer that does not begin with this text must match the grammar from its
-  // first token. For models that think only sometimes. Empty: the answer begins with free text.
+  // With starts_after: an answer that does not begin with this text must match the grammar from the
+  // answer's first token. For models that think only sometimes. Empty: free text comes first.
   std::string opens_with = {};
   // With starts_after: max free tokens. After them, the marker is forced. 0: no limit.
   size_t starts_within = 0;

@@ -30,22 +30,22 @@ class Guide {
   // Compiles the grammar. Throws the same Error as check().
   Guide(std::shared_ptr<const Vocabulary> vocabulary, const Constraint& constraint);
 
-  // Calculates the result of allowed(). Usually takes some microseconds, at most some ten
-  // milliseconds. Errors are stored and thrown by allowed(). REQUIRES: not done().
+  // Calculates the result of allowed(). Usually takes microseconds, at most tens of milliseconds.
+  // Stores errors, which allowed() throws. REQUIRES: not done().
   void prepare() noexcept;
   // Returns a mask of the tokens that may come next, 32 per element, lowest bit first; empty: all
   // tokens. Valid until the next accept(). Throws Error (kTooLarge) if the grammar has become too
   // complex. REQUIRES: prepare() since the last accept().
   std::span<const uint32_t> allowed() const;
 
-  // Accepts a token that was allowed and is no end token. `text` is the token's text; control
-  // tokens have text, too. Returns the tokens that must follow, at most max_forced; they are
-  // accepted as well. Throws the same Error as allowed().
+  // Accepts a token that was allowed and is not an end token. `text` is the token's text; control
+  // tokens have text, too. Returns the tokens that must follow, at most max_forced; the guide has
+  // accepted them, too. Throws the same Error as allowed().
   std::vector<int32_t> accept(int32_t token, std::string_view text, size_t max_forced);
 
   // Returns whether the answer is complete and can only end.
   bool done() const noexcept { return phase_ == Phase::kDone; }
-  // Returns whether the grammar has begun.
+  // Returns whether free text is over: the marker is forced, or the grammar may begin.
   bool begun() const noexcept { return phase_ != Phase::kOpening && phase_ != Phase::kFree; }
   const GuideStats& stats() const noexcept { return stats_; }
 
@@ -54,7 +54,7 @@ class Guide {
     kOpening,  // the first token decides between free text and the grammar
     kFree,
     kMarker,  // the marker is forced
-    kBlank,   // directly after the marker
+    kBlank,   // directly after the marker: blanks are allowed, and the grammar may begin
     kGrammar,
     kDone,
   };

@@ -10,7 +10,7 @@ namespace {
 
 using Encode = std::function<std::vector<int32_t>(std::string_view)>;
 
-// The bridge's callback for Encode.
+// Calls an Encode for the bridge.
 size_t encode_for_bridge(const void* context, const char* text, size_t n_bytes, uint32_t* tokens,
                          size_t capacity) noexcept {
   const std::vector<int32_t> ids = (*static_cast<const Encode*>(context))({text, n_bytes});

@@ -31,12 +31,12 @@ struct TokenTexts {
 
 class Vocabulary {
  public:
-  // Copies all texts. Throws Error: kInvalidInput for ids outside the vocabulary or no end tokens,
-  // kOutOfMemory if there is no memory.
+  // Copies all texts. Throws Error: kInvalidInput for end tokens outside the vocabulary or no end
+  // tokens, kOutOfMemory if there is no memory.
   explicit Vocabulary(TokenTexts tokens);
 
   size_t n_tokens() const noexcept { return n_tokens_; }
-  // Elements of a mask: 32 tokens each, lowest bit first.
+  // Returns the number of elements of a mask: 32 tokens each, lowest bit first.
   size_t n_words() const noexcept { return (n_tokens_ + 31) / 32; }
   std::span<const int32_t> ends() const noexcept { return ends_; }
   // Tokens of blanks and line breaks only; ascending.

@@ -17,7 +17,7 @@ Compaction plan_compaction(size_t n_held, size_t n_anchor, const CompactionOptio
   const size_t max = n_held - min_freed(n_held);
   const size_t reserve = options.reserve_batches;
   const bool all =
-      reserve > 0 && options.batch > n_held / reserve;  // if true, their product may overflow
+      reserve > 0 && options.batch > n_held / reserve;  // then their product may overflow
   const size_t recent = all ? n_held : reserve * options.batch;
   const size_t keep = std::max<size_t>(1, std::min(max, n_anchor + recent));
   return {n_anchor, keep, n_held - keep};

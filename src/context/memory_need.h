@@ -10,7 +10,7 @@
 
 namespace billow::context {
 
-// KV of the layers with the same window, or the recurrent states of all layers that have one.
+// KV of the layers with the same window, or the states of all recurrent layers.
 struct KvGroup {
   uint64_t block_bytes = 0;
   size_t window = 0;  // number of positions that a query sees; 0: all
@@ -24,8 +24,8 @@ struct KvGroup {
 
 bool has_states(std::span<const KvGroup> groups) noexcept;
 
-// Returns the max number of states that a pass of n_batch rows keeps, in addition to those
-// that its sequence resumes from.
+// Returns the max number of states that a pass of n_batch rows keeps for prompts with the same
+// prefix. Does not count the states at the beginning and at the end of the pass.
 constexpr size_t max_kept_states(size_t state_stride, size_t block_positions, size_t n_batch) {
   if (state_stride > SIZE_MAX / block_positions) return 1;
   const size_t between = state_stride * block_positions;
@@ -42,7 +42,7 @@ struct ScratchStep {
 // Returns the max bytes of KV that a sequence of n_positions needs, in whole blocks, while at most
 // n_batch positions are evaluated at a time. Groups with a window keep what the first row of a pass
 // sees. A group of states holds four kinds of states: where a pass begins, where the pass ends, the
-// ones to keep, and those after drafted rows. A gap, which a shift leaves, may begin and end within
+// kept ones, and those after drafted rows. A gap, which a shift leaves, may begin and end within
 // blocks; models with states have no gaps. REQUIRES: block_positions >= 1.
 uint64_t kv_bytes(std::span<const KvGroup> groups, size_t block_positions, size_t n_positions,
                   size_t n_batch, bool with_gap);

@@ -27,7 +27,7 @@ uint64_t scaled_rows(const PictureRule& rule, double width, double height) {
   return saturating_add(saturating_multiply(cells(width * scale, cell), lines), lines);
 }
 
-// Returns the number of parts of a picture, without the whole.
+// Returns the number of parts that a picture is cut into; the whole picture is not counted.
 uint64_t tiles(const PictureRule& rule, uint64_t width, uint64_t height) {
   const auto edge = static_cast<double>(std::max<size_t>(1, rule.edge));
   auto wide = static_cast<double>(std::max<uint64_t>(1, width));

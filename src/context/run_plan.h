@@ -16,7 +16,7 @@ enum class Step : uint8_t {
   kWrite,    // the rung has free positions
   kGrow,     // moves to another rung
   kCompact,  // the top rung is full
-  kStop,     // the top rung is full, and the policy is kStop
+  kStop,     // the top rung is full, and no compaction is possible
 };
 
 struct Decision {
@@ -34,12 +34,12 @@ struct ContextPlan {
 };
 
 // Decides what must happen before n_new tokens (at least 1) can be evaluated after the n_held
-// tokens of a sequence on `rung`. Returns kStop if the context is full and its anchor is longer
-// than a compaction can keep.
+// tokens of a sequence on `rung`. Returns kStop if the context is full, and the policy is kStop or
+// the anchor is longer than a compaction can keep.
 Decision decide(const ContextPlan& context_plan, size_t rung, size_t n_held, size_t n_new = 1);
 
-// Throws Error (kTooLarge) with both numbers if the requested answer may need a compaction, but the
-// prompt is longer than a compaction can keep.
+// Throws Error (kTooLarge) if an answer of num_predict tokens may need a compaction, but the prompt
+// is longer than a compaction can keep. The message has the lengths of prompt and context.
 void check_anchor(const ContextPlan& context_plan, int64_t num_predict);
 
 struct ContextEvent {

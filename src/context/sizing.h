@@ -29,14 +29,14 @@ struct Size {
   bool operator==(const Size&) const = default;
 };
 
-// Calculates R and N. R = num_predict, at most the maximum. If num_predict is a special value, R is
-// what the prompt leaves, at least 1024. N = prompt + R, rounded up to 1024, at most the maximum.
-// If num_predict is 0, only the prompt is evaluated. Throws Error (kInvalidInput) if num_predict is
-// below -2.
+// Calculates R and N, both at most the maximum. R = num_predict. If num_predict is a special value,
+// R is the maximum minus the prompt, at least 1024. N = prompt + R, rounded up to a multiple of
+// 1024. If num_predict is 0, only the prompt is evaluated. Throws Error (kInvalidInput) if
+// num_predict is below -2.
 Size right_size(const SizeRequest& request);
 
-// Returns the context of an embedding input. It has no answer: its length rounded up, at most the
-// maximum.
+// Returns the context of an embedding input: its length rounded up, at most the maximum. There is
+// no answer.
 size_t embedding_context(size_t n_tokens, size_t max_context);
 
 // Returns the estimated context of an answer without a limit, for memory estimates before the

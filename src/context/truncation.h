@@ -1,9 +1,9 @@
 // Decides which messages of a chat stay if its prompt is too long: pure arithmetic with a function
 // that counts tokens.
 //
-// Whole turns are left out, oldest first, up to one of a few cuts. The position of a cut depends
-// only on the messages before it. So a growing chat is cut at the same place for several turns, and
-// its prompts have the same prefix.
+// Leaves out whole turns, oldest first, up to one of a few positions: the cuts. The position of a
+// cut depends only on the messages before it. So a growing chat is cut at the same place for
+// several turns, and its prompts have the same prefix.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,7 @@ enum class ChatRole : uint8_t {
 
 struct ChatMessage {
   ChatRole role = ChatRole::kQuestion;
-  // Approximate tokens that it adds to a prompt, independent of its neighbours.
+  // Approximate number of tokens that the message adds to a prompt, independent of its neighbours.
   size_t n_tokens = 0;
 };
 
@@ -51,9 +51,9 @@ class ChatCuts {
   std::vector<size_t> n_tokens_out_;  // [cut]
 };
 
-// Returns the max number of tokens in neighbouring turns that share a cut; at least 1. That is half
-// of what system messages and `n_fixed` other tokens leave of `limit`. So after a cut, about half
-// of the context is free for further turns, and each token of a chat is evaluated about twice.
+// Returns the max number of tokens in neighbouring turns that share a cut; at least 1. It is half
+// of `limit` minus system messages and `n_fixed` other tokens. So after a cut, about half of the
+// context is free for further turns, and each token of a chat is evaluated about twice.
 size_t cut_step(std::span<const ChatMessage> messages, size_t limit, size_t n_fixed);
 
 struct FittingMessages {
@@ -63,7 +63,7 @@ struct FittingMessages {
 
 // Finds the first cut whose prompt has at most `limit` tokens. `count` returns the exact number of
 // prompt tokens for the given messages. `n_whole` is that number for all messages; it is more than
-// `limit`. `n_fixed`: see cut_step(). Calls `count` about twice if the messages' own numbers are
+// `limit`. `n_fixed`: see cut_step(). Calls `count` about twice if the messages' n_tokens are
 // right, and at most 2 + log2(cuts) times. Exceptions from `count` pass through. The last call of
 // `count` that returned at most `limit` was for the result. If no cut fits, the last call was for
 // the result.

@@ -1,5 +1,5 @@
-// What bulk commands share: their exit statuses, their rows, their requests, and their course. Not
-// thread-safe, except where it says so.
+// The common parts of bulk commands: exit statuses, rows, requests and progress. Not thread-safe,
+// except where a comment says so.
 #pragma once
 
 #include <chrono>
@@ -20,7 +20,7 @@
 
 namespace billow::cli {
 
-// An error that ends the command, with its exit status. Statuses of <sysexits.h> distinguish input
+// An error that ends the command with an exit status. Statuses of <sysexits.h> distinguish input
 // errors from temporary failures.
 inline constexpr int kInputFault = 65;  // EX_DATAERR: the input is wrong; a retry cannot succeed
 inline constexpr int kTryAgain = 75;    // EX_TEMPFAIL: the host failed; a retry may succeed
@@ -34,14 +34,14 @@ class BulkFailure : public std::runtime_error {
   int exit_status_;
 };
 
-// Throws the failure for a response that is not one of Billow.
+// Throws BulkFailure (kTryAgain) for a response that a Billow server would not send.
 [[noreturn]] void fail_invalid();
 
 // Returns "FILE: row 17: WHY" or "FILE: rows 32 to 63: WHY".
 std::string at_rows(const std::string& origin, uint64_t first, size_t n, const std::string& why);
 
-// Runs a command. Its exceptions end the program with their exit status and one line on standard
-// error. Other exceptions pass through.
+// Runs a command. A BulkFailure, RowError or FileInUse ends the program with an exit status and one
+// line on standard error. Other exceptions pass through.
 void run_bulk_command(const std::function<void()>& command);
 
 struct RowRange {
@@ -64,7 +64,7 @@ class BulkRows {
   // If `raw`, rows of JSON lines are whole lines. Throws RowError and Error.
   BulkRows(const RowOptions& options, bool raw);
 
-  // Goes to the first requested row, or continues after `n_done` rows, which end at `offset`.
+  // Goes to the first requested row. If `n_done` > 0, continues after these rows, at `offset`.
   void begin(uint64_t n_done, uint64_t offset);
   // Returns the next row; nullopt at the end. Throws RowError.
   std::optional<std::string> next();
@@ -78,11 +78,11 @@ class BulkRows {
   uint64_t row_ = 0;
 };
 
-// Returns what the results of a job depend on, besides `fingerprint`: the input and the rows of it.
+// Returns all that the results of a job depend on: `fingerprint`, the input, and the chosen rows.
 Json bulk_job(const std::string& fingerprint, const RowOptions& options);
 
-// On a terminal, shows how much of an input file is done. Does nothing without input or output
-// file.
+// On a terminal, shows how much of an input file is done. Does nothing if the input or the output
+// is not a file.
 class BulkProgress {
  public:
   // `verb` is what the command does: "embedding".
@@ -95,8 +95,8 @@ class BulkProgress {
   std::optional<StatusLine> line_;
 };
 
-// Connects to the server, and returns what `facts` returns for it. Throws BulkFailure if the server
-// does not answer.
+// Connects to the server, and returns the result of `facts`. Throws BulkFailure if the server does
+// not answer, or answers with an error.
 std::string from_server(const std::function<std::string(ApiClient&)>& facts);
 
 // A connection for bulk requests. One thread sends; any thread may call cancel().
@@ -107,12 +107,12 @@ class BulkCaller {
   BulkCaller(const scheduler::Endpoint& endpoint, bool is_bulk, std::chrono::milliseconds timeout,
              const std::string& client);
 
-  // Sends the JSON text `body`. While the server is busy, waits and sends it again. Returns the
+  // Sends the JSON text `body`. While the server is busy, waits and sends `body` again. Returns the
   // response, with any status. Throws BulkFailure (kTryAgain) if no server answers.
   http::Response post(const std::string& path, const std::string& body);
   // Waits for `time`. Returns false if cancel() was called.
   bool wait(std::chrono::milliseconds time);
-  // Makes the running call fail soon, and all later calls.
+  // Makes the running call and all later calls fail soon.
   void cancel() noexcept;
 
  private:
@@ -124,11 +124,11 @@ class BulkCaller {
   bool is_cancelled_ = false;
 };
 
-// Throws the failure of a response that no other host would answer, and of a host that failed.
-// Returns if only the input is at fault: status 400, 413 or 422.
+// Returns if only the input is wrong: status 400, 413 or 422. Otherwise throws BulkFailure:
+// kTryAgain if the host failed or is busy, 1 if a retry cannot succeed. REQUIRES: status >= 400.
 void check_status(const http::Response& response);
 
-// Returns a number in a header field; 0 if it is none.
+// Returns the number at the start of a header field; 0 if there is no number.
 size_t count_in(std::string_view field);
 
 }  // namespace billow::cli

@@ -117,7 +117,7 @@ CreatePlan planned(const Source& source) {
                      [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); });
 }
 
-// Sends the files of a plan and creates the model. `extra` has more fields of the request.
+// Sends the files of a plan and creates the model. Adds the fields of `extra` to the request.
 void send_plan(ApiClient& client, const std::string& model, const CreatePlan& plan,
                const Json& extra) {
   StatusLine status;

@@ -1,5 +1,5 @@
-// Turns a Modelfile into a request of `create` and a list of the local files that the request
-// needs. Reads folders, but no files. Thread-safe.
+// Turns a Modelfile into a request for /api/create and a list of the local files that the request
+// needs. Lists folders, but reads no files. Thread-safe.
 #pragma once
 
 #include <functional>
@@ -26,8 +26,8 @@ struct CreatePlan {
 };
 
 // Builds the plan. Paths are relative to `folder`, the folder of the Modelfile. Calls `warn` with a
-// line for each parameter without effect. Throws Error (kInvalidInput, kNotFound) for a path that
-// is not a model.
+// line for each parameter without effect. Throws Error: kNotFound for a path that does not exist,
+// kInvalidInput for other errors of the Modelfile.
 CreatePlan plan_create(const store::Modelfile& modelfile, const std::string& folder,
                        const std::function<void(const std::string&)>& warn);
 
@@ -39,12 +39,12 @@ std::string expanded_path(const std::string& path, const std::string& folder);
 // nor the name of a model.
 void check_address(const std::string& text);
 
-// Returns whether a word of the command line is a path of this machine, not a model of the server.
-// Decides by its form ("./m", "m.gguf"). A word that could also be a name with a tag is a path only
-// if the file exists.
+// Returns whether a word of the command line is a path on this machine, not a model of the server.
+// Decides by the word's form ("./m", "m.gguf"). A word that could also be a name with a tag is a
+// path only if the file exists.
 bool is_model_path(const std::string& word);
-// Returns the server's name for the model at a path: "file/STEM:SUM". SUM is a checksum of the
-// absolute path.
+// Returns the server's name for the model at a path: "file/STEM:SUM". STEM comes from the last
+// part of the path, SUM is a checksum of the absolute path.
 std::string kept_name(const std::string& path);
 // Returns the server's name for the model at an address: "web/STEM:SUM". REQUIRES:
 // registry::is_file_address(url).
