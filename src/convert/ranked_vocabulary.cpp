@@ -66,7 +66,7 @@ std::string merge_text(const std::string& left, const std::string& right) {
   return spell_bytes(left) + " " + spell_bytes(right);
 }
 
-// Adds each pair of tokens that forms the token, lowest ranks first.
+// Adds each pair of tokens that together form the token, lowest ranks first.
 void add_all_merges(const Ranks& ranks, size_t rank, std::vector<std::string>& merges) {
   const std::string& token = ranks.bytes(rank);
   std::vector<std::array<uint32_t, 2>> pairs;
@@ -113,7 +113,7 @@ void put_ranks(const Ranks& ranks, uint64_t first_id, const std::string& origin,
   }
 }
 
-// Names of the first special tokens, for files of tekken.json without a list.
+// Names of the first special tokens, for a tekken.json without a list of special tokens.
 constexpr std::string_view kTekkenNames[] = {"<unk>",
                                              "<s>",
                                              "</s>",

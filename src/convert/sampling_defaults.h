@@ -6,8 +6,8 @@
 
 namespace billow::convert {
 
-// Writes general.sampling.*. Writes nothing if there is no such file. Throws Error (kInvalidInput)
-// for a value of another type.
+// Writes general.sampling.*. If there is no such file, writes nothing. Throws Error (kInvalidInput)
+// for a value of the wrong type.
 void write_sampling_defaults(const Sources& sources, gguf::Writer& writer);
 
 }  // namespace billow::convert

@@ -1,4 +1,4 @@
-// EXAONE 4 and K-EXAONE. EXAONE 3 is in llama.cpp of this folder.
+// EXAONE 4 and K-EXAONE. EXAONE 3 is in this folder's llama.cpp.
 #include "base/json.h"
 #include "convert/families/families.h"
 #include "convert/families/keys.h"
@@ -10,9 +10,9 @@ namespace {
 constexpr std::string_view kExaone4Classes[] = {"Exaone4ForCausalLM"};
 constexpr std::string_view kMoeClasses[] = {"ExaoneMoEForCausalLM", "ExaoneMoeForCausalLM"};
 
-// Returns which layers have a window, from "layer_types" or "sliding_window_pattern". The pattern
-// is either a pattern of one period, "LLLG", or the length of a period whose last layer has no
-// window.
+// Returns which layers have a window, from "layer_types" or "sliding_window_pattern". The latter is
+// either the letters of one period, such as "LLLG" (L: a window), or the length of a period whose
+// last layer has no window.
 std::vector<bool> windows_of(const ModelConfig& config) {
   std::vector<bool> windows = config.layers_of("sliding_attention");
   if (!windows.empty()) return windows;

@@ -1,5 +1,5 @@
-// Granite 3 and 4: dense, with experts, and with Mamba 2 in most layers. The gate and up matrices
-// of the experts are stored as one matrix.
+// Granite 3 and 4, and Bamba: dense, with experts, or with Mamba 2 in most layers. The checkpoints
+// store the gate and up matrices of experts as one matrix.
 #include <algorithm>
 
 #include "convert/families/families.h"
@@ -65,7 +65,7 @@ void moe_keys(const LanguageModel& model, KeyWriter& keys) {
   if (shared && *shared != 0) keys.count("expert_shared_feed_forward_length", *shared);
 }
 
-// Returns the layers with attention, from their types, from a list, or from a period.
+// Returns which layers have attention, from "layer_types", from a list, or from a period.
 std::vector<bool> attention_layers(const ModelConfig& config) {
   std::vector<bool> layers = config.layers_of("attention");
   if (!layers.empty()) return layers;

@@ -1,5 +1,5 @@
-// Llama and similar models: Mistral, Mixtral, SmolLM 3, AFM, Apertus, Seed-OSS. Granite is in
-// granite.cpp.
+// Llama and similar models: Mistral, Mixtral, InternLM 2 and 3, SmolLM 3, AFM, Apertus, Seed-OSS,
+// ERNIE 4.5, EXAONE 3. Granite is in granite.cpp.
 #include "convert/families/families.h"
 #include "convert/families/keys.h"
 #include "convert/families/names.h"
@@ -22,7 +22,7 @@ constexpr TensorRule kSeedOssNames[] = {
     {"model.layers.#.post_attention_layernorm", "blk.#.post_attention_norm"},
 };
 
-// The model classes define the head length if config.json omits it.
+// Writes the head length, except for Mixtral. If config.json omits it, head_len() calculates it.
 void first_keys(const LanguageModel& model, KeyWriter& keys) {
   llama_keys(model, keys);
   if (model.config.class_name() != "MixtralForCausalLM")
@@ -51,7 +51,7 @@ void apertus_keys(const LanguageModel& model, KeyWriter& keys) {
   }
 }
 
-// Splits a matrix that stores the queries, the key and the value of each group together.
+// InternLM 2: splits a matrix that stores queries, key and value of each group together.
 uint64_t group_rows(const Shaping& shaping) {
   const ModelConfig& config = shaping.config();
   return uint64_t{config.n_heads() / config.n_kv_heads() + 2} * config.head_len();
@@ -107,7 +107,7 @@ void exaone_keys(const LanguageModel& model, KeyWriter& keys) {
   partial_rotation(model.config, 1, keys);
 }
 
-// Joint matrices in files of the first publication.
+// ERNIE 4.5: files of the first release store Q, K and V as one matrix, and up and gate as another.
 void first_rows(Shaping& shaping, uint64_t first, uint64_t n) { shaping.select(1, first, n); }
 void joint_queries(Shaping& shaping) {
   const ModelConfig& config = shaping.config();

@@ -80,7 +80,7 @@ constexpr TensorRule kJambaNames[] = {
     {"model.layers.#.feed_forward.experts.*.up_proj", "blk.#.ffn_up_exps"},
     {"model.layers.#.feed_forward.experts.*.down_proj", "blk.#.ffn_down_exps"},
 };
-// Files of the first publication store a dense layer as a layer with one expert.
+// Files of the first release have ".moe." in names, and store a dense layer as one expert.
 std::string jamba_name(const ModelConfig& config, std::string name) {
   constexpr std::string_view kOld = ".moe.";
   if (const size_t at = name.find(kOld); at != std::string::npos)
@@ -178,7 +178,7 @@ constexpr TensorRule kFalconH1Names[] = {
     {"lm_head", "output", times_output},
     {"model.final_layernorm", "output_norm"},
     {"model.layers.#.pre_ff_layernorm.weight",
-     "blk.#.ffn_norm"},  // llama.cpp's files use this name, too
+     "blk.#.ffn_norm"},  // the same name as in llama.cpp's files
     {"model.layers.#.self_attn.q_proj", "blk.#.attn_q", times_queries},
     {"model.layers.#.self_attn.k_proj", "blk.#.attn_k", times_keys},
     {"model.layers.#.self_attn.v_proj", "blk.#.attn_v", times_queries},

@@ -14,7 +14,7 @@ constexpr std::string_view kLfm2Classes[] = {"Lfm2VlForConditionalGeneration"};
 constexpr std::string_view kSiglipDefaults =
     R"({"hidden_size": 768, "intermediate_size": 3072, "num_hidden_layers": 12,
         "num_attention_heads": 12, "image_size": 224, "patch_size": 16, "layer_norm_eps": 1e-6})";
-// The defaults of SigLIP 2. It has a number of patches in place of a size.
+// SigLIP 2 has a number of patches instead of an image size.
 constexpr std::string_view kSiglip2Defaults =
     R"({"hidden_size": 768, "intermediate_size": 3072, "num_hidden_layers": 12,
         "num_attention_heads": 12, "num_patches": 256, "patch_size": 16, "layer_norm_eps": 1e-6})";
@@ -24,12 +24,12 @@ constexpr std::string_view kIdefics3Defaults =
 
 void add_one(Shaping& shaping) { shaping.add(1); }
 
+// mm_soft_emb_norm stores its weights minus 1. The norms of SigLIP store whole weights.
 constexpr TensorRule kGemma3Names[] = {
     {"multi_modal_projector.mm_input_projection_weight", "mm.input_projection.weight"},
     {"multi_modal_projector.mm_soft_emb_norm", "mm.soft_emb_norm", add_one},
 };
 
-// The norm of Gemma's tokens has its weights minus 1, those of SigLIP do not.
 ProjectorSizes gemma3_sizes(const ProjectorModel& model) {
   ProjectorSizes sizes = standard_sizes(model.vision);
   const uint32_t side = model.whole.has("mm_tokens_per_image")
