@@ -44,12 +44,12 @@ std::string group_path(const std::string& text, const std::string& controller) {
 
 std::vector<std::string> group_lines(const std::string& root, const std::string& controller,
                                      const std::string& name) {
-  // Together with version 1, version 2 may have a separate mount point.
+  // If version 1 is mounted, too, version 2 may have a separate mount point.
   const std::vector<std::string> mounts =
       controller.empty() ? std::vector<std::string>{"/sys/fs/cgroup", "/sys/fs/cgroup/unified"}
                          : std::vector<std::string>{"/sys/fs/cgroup/" + controller};
   std::vector<std::string> lines;
-  // A container sees its own group at the root; a plain process needs its path.
+  // In a container, its group is at the root of the mount. Other processes need the path.
   for (std::string path = group_path(whole_text(root + "/proc/self/cgroup"), controller);;
        path.resize(path.find_last_of('/'))) {
     for (const std::string& mount : mounts) {

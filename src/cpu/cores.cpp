@@ -30,8 +30,8 @@ int physical_cores_of_affinity(const std::string& root) {
   return std::max(1, static_cast<int>(cores.size()) + n_unknown);
 }
 
-// Returns the quotas of all groups above this process, in the format of "cpu.max". A group of
-// version 1 has both files.
+// Returns the quotas of this process's group and of all groups above it, in the format of
+// "cpu.max". A group of version 1 has both files.
 std::vector<std::string> quotas(const std::string& root) {
   std::vector<std::string> lines = group_lines(root, "", "cpu.max");
   const std::vector<std::string> first = group_lines(root, "cpu", "cpu.cfs_quota_us");

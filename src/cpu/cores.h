@@ -10,9 +10,9 @@ namespace billow::cpu {
 // contains /proc and /sys.
 int usable_cores(const std::string& root = "");
 
-// Returns the cores that a quota and its period allow, rounded up; 0: no limit. The format is that
-// of cgroup v2's "cpu.max": "200000 100000", or "max 100000" for no limit. Version 1 has quota and
-// period in separate files, and -1 for no limit. Any other text means no limit.
+// Returns the cores that a quota and its period allow, rounded up; 0: no limit. `cpu_max` has the
+// format of cgroup v2's "cpu.max": "200000 100000", or "max 100000" for no limit. Version 1 has
+// two files, for quota and period, and the quota -1 for no limit. Any other text means no limit.
 int cores_of_quota(const std::string& cpu_max);
 
 }  // namespace billow::cpu

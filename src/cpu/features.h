@@ -1,5 +1,5 @@
-// The instructions that this processor has and the operating system allows. CPUID and XGETBV report
-// them, because compilers and /proc/cpuinfo do not know all of them. Any thread.
+// The instructions that this processor has and the operating system allows. Reads CPUID and
+// XGETBV, because compilers and /proc/cpuinfo do not know all of them. Any thread.
 #pragma once
 
 #include <cstdint>
@@ -33,8 +33,8 @@ struct CpuidWords {
 // Returns the features for these words. Assumes for amx_* that the system has granted tiles. Pure.
 Features decode_features(const CpuidWords& words) noexcept;
 
-// Returns the features of this machine's processor, which are read once. If there are tiles, the
-// first call asks the system to grant them to this process and all its threads.
+// Returns the features of this machine's processor. The first call reads them. If there are tiles,
+// this call asks the system to grant them to this process and all its threads.
 const Features& features() noexcept;
 
 }  // namespace billow::cpu

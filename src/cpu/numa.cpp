@@ -58,7 +58,7 @@ void spread_over_nodes(void* data, size_t n_bytes) {
     const auto i = static_cast<size_t>(node);
     mask[i / kWordBits] |= 1ul << (i % kWordBits);
   }
-  // One system call needs no library. If it fails, each page comes from the node that touches it
+  // The system call needs no library. If it fails, each page comes from the node that touches it
   // first.
   (void)::syscall(SYS_mbind, data, n_bytes, kInterleave, mask.data(), kMaxNodes + 1, 0);
 }

@@ -11,7 +11,7 @@ namespace billow::cpu {
 
 class SampleMachine {
  public:
-  // Replaces the content of a file.
+  // Creates a file, or replaces its content.
   void add(const std::string& path, const std::string& text) const {
     const std::filesystem::path file = folder_.path() + path;
     std::filesystem::create_directories(file.parent_path());

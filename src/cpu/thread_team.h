@@ -1,6 +1,6 @@
 // A fixed team of threads that run one region of code together: fork, work, join. The caller is
-// member 0. Between two close regions the other members spin. After a short time without work they
-// sleep and use no processor. One thread at a time owns and uses a team.
+// member 0. After a region, the other members spin for a short time, because the next region often
+// follows soon. Then they sleep and use no processor. One thread at a time owns and uses a team.
 #pragma once
 
 #include <atomic>
@@ -31,7 +31,7 @@ class ThreadTeam {
   }
 
   // Calls work(begin, end, member) for pieces of [0, n) with `piece` items each. A member takes the
-  // next piece when it is free.
+  // next piece when it is free. In a team of one thread, [0, n) is one piece.
   template <class Work>
   void for_pieces(size_t n, size_t piece, Work&& work) {
     if (n == 0) return;
@@ -46,8 +46,8 @@ class ThreadTeam {
     });
   }
 
-  // The same, but pieces become smaller, down to single items. So members work on long runs and
-  // still finish together.
+  // The same, but pieces become smaller, down to single items. So members take few pieces and still
+  // finish together.
   template <class Work>
   void for_shares(size_t n, Work&& work) {
     if (n == 0) return;
@@ -72,8 +72,8 @@ class ThreadTeam {
     void (*call)(void* context, int member) = nullptr;
     void* context = nullptr;
   };
-  // A number whose changes other threads wait for. They spin first, then sleep in the kernel. A
-  // change needs no system call if no thread sleeps.
+  // A number whose changes other threads wait for. These threads spin first, then sleep in the
+  // kernel. If no thread sleeps, a change needs no system call.
   class Gate {
    public:
     unsigned value() const noexcept { return value_.load(std::memory_order_acquire); }

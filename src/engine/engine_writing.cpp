@@ -12,7 +12,7 @@
 
 namespace billow::engine {
 
-// Calculates which tokens the grammars of these parts allow next, while the model is evaluated.
+// Starts to calculate, in parallel with the model, which tokens these parts' grammars allow next.
 MaskWorker::Task Engine::prepare_masks(std::span<const PassPart> parts) {
   std::vector<constraint::Guide*> guides;
   for (const PassPart& part : parts) {
@@ -27,8 +27,8 @@ void Engine::fail(Sequence& sequence, const std::string& error) {
   end(sequence, FinishReason::kFailed);
 }
 
-// Chooses the token after the evaluated ones. As long as the sequence chooses its drafted tokens,
-// the logits after them are known, too, and it chooses the next token.
+// Chooses the token after the evaluated ones. While a chosen token equals the drafted one, the
+// logits after it are known, too. Then chooses the next token.
 void Engine::sample_part(const PassPart& part, tensor::Matrix logits, std::vector<Token>& out) {
   Sequence& sequence = *part.sequence;
   const std::vector<int32_t>& draft = part.draft.tokens;
@@ -84,7 +84,7 @@ void Engine::sample(const std::shared_ptr<Sequence>& sequence, std::span<const f
   }
   Sampled sampled;
   try {
-    // Rows of the embedding above the vocabulary are padding.
+    // Logits above the vocabulary come from padding rows of the embedding.
     sampled = sequence->sampler_.sample(logits.first(static_cast<size_t>(tokenizer_->n_tokens())),
                                         allowed);
   } catch (const Error& error) {
@@ -112,7 +112,7 @@ bool Engine::write(Sequence& sequence, int32_t token) {
 }
 
 // Advances the grammar by the token and the forced tokens after it, as far as the granted positions
-// allow. Further tokens are chosen one by one.
+// allow; with logprobs, only by the token. The sampler chooses further tokens one by one.
 void Engine::follow_grammar(const std::shared_ptr<Sequence>& sequence, int32_t token,
                             std::vector<Token>& out) {
   constraint::Guide& guide = *sequence->options_.guide;

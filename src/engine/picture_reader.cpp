@@ -11,7 +11,7 @@
 namespace billow::engine {
 namespace {
 
-// Throws Error if the encoder's embeddings are not what the text model takes.
+// Throws Error if the encoder's embeddings have another shape than the text model takes.
 void check_width(const gguf::File& file, const arch::PictureEncoderInfo& encoder,
                  const arch::ModelInfo& text_model) {
   if (encoder.n_embd == text_model.n_embd && encoder.n_deep == text_model.n_deep) return;
@@ -77,8 +77,8 @@ PictureReader::PictureReader(const std::string& path, const arch::ModelInfo& tex
 }
 
 uint64_t PictureReader::weight_bytes() const {
-  // The weights of an embedded projector are counted with the model's file, so packing them frees
-  // some of the model's bytes.
+  // An embedded projector's weights are counted with the text model's file. Packed weights do not
+  // need their bytes in that file, so these bytes are subtracted here.
   const uint64_t n_bytes = file_bytes() + packed_.n_bytes() + encoder_->info().n_own_bytes;
   return n_bytes - std::min<uint64_t>(n_bytes, packed_.n_source_bytes());
 }

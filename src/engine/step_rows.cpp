@@ -7,7 +7,7 @@ nn::GridPosition same(uint32_t position) noexcept { return {position, position, 
 
 }  // namespace
 
-// Gives the rows so far what rows of text have.
+// Fills the lists for pictures with the values of text for all earlier rows.
 void StepRows::begin_pictures() {
   has_pictures_ = true;
   embeddings_.resize(tokens_.size());
@@ -32,7 +32,7 @@ void StepRows::add(const SequenceContext& context, size_t n, const Text& text) {
     if (!has_pictures_) continue;
     embeddings_.push_back(pictures == nullptr ? nullptr : pictures->embedding(index, n_floats));
     if (model_.has_grid) {
-      // Tokens before `index` that a compaction dropped are text, which takes one position each.
+      // Dropped tokens before `index` are text. Each of them takes one position.
       nn::GridPosition place = pictures == nullptr ? same(position) : pictures->grid(index);
       if (pictures != nullptr && index > at) place = same(place.time - uint32_t(index - at));
       grid_.push_back(place);

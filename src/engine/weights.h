@@ -28,16 +28,16 @@ void grant_bytes(context::Ledger& ledger, const gguf::File& file, uint64_t n_byt
 void grant_weights(context::Ledger& ledger, const gguf::File& file,
                    const nn::PackedWeights& packed);
 
-// Packs the weights that `packed` lists. If `cache` has them, takes them from `cache`, otherwise
-// stores them there. One thread runs `first` before it packs. `kernels`: the name of the kernel
-// table. Throws Error with the file's name, and what `first` throws.
+// Packs the weights that `packed` lists. If `cache` has their packed form, maps that; otherwise
+// stores the result in `cache`. One thread runs `first` before it packs. `kernels`: the name of the
+// kernel table. Throws Error with the file's name, and what `first` throws.
 void pack_weights(cpu::ThreadTeam& team, nn::PackedWeights& packed, PackedCache& cache,
                   const gguf::File& file, std::string_view kernels,
                   const std::function<void(size_t n_loaded, size_t n_to_load)>& on_load = {},
                   const std::function<void()>& first = {});
 
-// Calls pack_weights(). One thread loads the vocabulary meanwhile; returns it. Throws Error also if
-// the vocabulary has more than n_vocab tokens, the number of rows of token_embd.weight.
+// Calls pack_weights(). One thread first loads the vocabulary. Returns the vocabulary. Throws Error
+// also if it has more than n_vocab tokens, the number of rows of token_embd.weight.
 tokenizer::Tokenizer load_weights(cpu::ThreadTeam& team, nn::PackedWeights& packed,
                                   PackedCache& cache, const gguf::File& file,
                                   std::string_view kernels, size_t n_vocab,

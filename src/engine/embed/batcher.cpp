@@ -12,8 +12,8 @@
 
 namespace billow::engine {
 
-// A request. The batcher's mutex guards the members that change. The texts do not change, and stay
-// while a pass or the caller has the job.
+// A request. The batcher's mutex guards the members that change. The texts never change, and exist
+// as long as a pass or the caller has the job.
 struct EmbedBatcher::Job {
   uint64_t id = 0;
   EmbedRequest request;
@@ -128,7 +128,7 @@ void EmbedBatcher::wait_for(Job& job, std::stop_token stop) {
   job.done.wait(lock, [&] { return job.n_left == 0 || job.is_cancelled; });
 }
 
-// If a text is refused, only that text gets an error.
+// Gives each text that cannot be evaluated an error. The other texts become `usable`.
 void EmbedBatcher::check(Job& job) {
   const std::vector<EmbedText>& texts = job.request.texts;
   if (texts.empty()) throw Error(ErrorCode::kInvalidInput, "there are no texts to embed");
@@ -186,13 +186,13 @@ void EmbedBatcher::submit(const std::shared_ptr<Job>& job) {
                          now.n_pending_tokens, now.n_pending_texts, n, now.n_running));
 }
 
-// REQUIRES: the caller has the mutex, like all functions below except run_pass(). The results of
-// texts in a running pass are ignored.
+// The results of texts in a running pass are ignored. REQUIRES: the caller has the mutex. This is
+// also true for finish(), wake(), take_pass(), count_passes(), settle(), note() and load().
 void EmbedBatcher::cancel(Job& job) {
   counts_.n_dropped += waiting_.remove(job.request.client, job.request.is_bulk, job.id).n_texts;
   job.is_cancelled = true;
   finish(job);
-  wake();  // another text is first now, and may fit
+  wake();  // another text is now the first in the queue, and may fit
   if (is_idle()) idle_.notify_all();
 }
 
@@ -232,7 +232,7 @@ bool EmbedBatcher::wait_for_pass(Worker& worker, std::unique_lock<std::mutex>& l
   }
 }
 
-// Moves texts from waiting to active in one step, so that each token is counted exactly once.
+// Moves texts from waiting to active under one lock, so that each token is counted exactly once.
 bool EmbedBatcher::take_pass(Worker& worker) {
   EmbedSizes sizes = sizes_;
   sizes.context_size = context_size_;

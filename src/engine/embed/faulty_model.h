@@ -14,7 +14,7 @@ namespace billow::engine {
 // smaller pass of a retry.
 struct EmbedFaults {
   size_t every = 0;         // every n-th allocation of all passes since the load; 0: none
-  size_t above_tokens = 0;  // allocations for more tokens; 0: none
+  size_t above_tokens = 0;  // allocations for more tokens than this; 0: none
 
   bool any() const noexcept { return every > 0 || above_tokens > 0; }
 };

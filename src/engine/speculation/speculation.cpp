@@ -6,12 +6,12 @@ namespace billow::engine {
 namespace {
 
 constexpr size_t kRecentTokens = size_t{1} << 16;
-constexpr double kHope = 0.7;           // chance of a guess before anything is known
+constexpr double kHope = 0.7;           // assumed chance of a guess before the first results
 constexpr double kHopeWeight = 0.0005;  // weight of kHope in each pass
-constexpr double kEaseWeight = 0.02;    // weight of a new guess
+constexpr double kEaseWeight = 0.02;    // weight of the newest guess
 constexpr double kMinGain = 1.1;        // min ratio of saved time to guessing time
 
-// Returns the length of each draft, as far as rows are left.
+// Returns the length of each draft. Shortens the last drafts if they need more than max_rows.
 std::vector<size_t> all_of(std::span<const std::span<const double>> chances, size_t max_rows) {
   std::vector<size_t> lengths;
   for (const std::span<const double> one : chances) {
@@ -95,7 +95,7 @@ std::vector<bool> Speculation::worth_guessing(std::span<const double> chances,
 size_t Speculation::rows_to_catch_up(const DraftRoom& room) const {
   constexpr size_t kMinRows = 8;
   constexpr size_t kMaxRows = 64;
-  constexpr double kShare = 0.25;  // part of the main model's pass
+  constexpr double kShare = 0.25;  // max part of the time of the main model's pass
   const double max = kShare * cost_.seconds(room.n_rows);
   if (options_.is_eager) return kMaxRows;
   if (max == 0.0) return kMinRows;
@@ -114,7 +114,7 @@ void Speculation::add_guess(Draft& draft, int32_t token, double probability) con
 }
 
 const std::shared_ptr<MatchFinder>& Speculation::recent(uint64_t salt) {
-  constexpr size_t kMaxSalts = 8;  // with answers
+  constexpr size_t kMaxSalts = 8;  // that have recent answers
   const auto found = std::ranges::find(recent_, salt, &Recent::salt);
   if (found != recent_.end()) {
     recent_.splice(recent_.begin(), recent_, found);
