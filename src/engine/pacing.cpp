@@ -6,15 +6,15 @@
 namespace billow::engine {
 namespace {
 
-// Part of their rate without prompts that generating sequences keep.
+// Generating sequences keep at least this part of the rate that they have without prompts.
 constexpr double kShare = 1.0 / 3.0;
-// Max time of a pass with prompts, in passes of generating sequences.
+// A pass with prompts may always take this many times as long as a pass without prompts.
 constexpr double kMaxSlowdown = 2.0;
 constexpr double kWeight = 0.25;       // weight of a new measurement
 constexpr size_t kFirstRows = 32;      // before the speed of the machine is known
-constexpr double kMinRows = 8.0;       // fewer rows cost as much time
-constexpr double kMaxCredit = 1.0;     // unused time is not saved for later
-constexpr double kMinCredit = -200.0;  // limits how long one very slow pass is paid back
+constexpr double kMinRows = 8.0;       // fewer rows take as much time
+constexpr double kMaxCredit = 1.0;     // the time of at most one pass is saved for later
+constexpr double kMinCredit = -200.0;  // limits how many passes without prompts follow a slow one
 
 double averaged(double known, double measured) noexcept {
   return known == 0.0 ? measured : known + kWeight * (measured - known);
@@ -30,7 +30,7 @@ size_t Pacing::max_read_rows() const noexcept {
   if (max_seconds_ <= 0.0) return SIZE_MAX;
   if (credit_ < 0.0) return 0;
   if (read_seconds_ == 0.0) return kFirstRows;
-  // If generating sequences need most of the time, a pass may take twice as long as theirs.
+  // If passes without prompts are slow, a pass with prompts may take twice their time.
   const double max_seconds = std::max(max_seconds_, kMaxSlowdown * write_seconds_);
   const double n_rows = (max_seconds - write_seconds_) / read_seconds_;
   return static_cast<size_t>(std::clamp(n_rows, kMinRows, 1e6));

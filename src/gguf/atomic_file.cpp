@@ -16,7 +16,7 @@
 namespace billow::gguf {
 namespace {
 
-// Flushes the folder, because only then a rename is on the disk. Ignores errors: some file systems
+// Flushes the folder, so that a rename in it is on the disk. Ignores errors: some file systems
 // cannot flush a folder.
 void flush_folder_of(const std::string& path) noexcept {
   const std::filesystem::path folder = std::filesystem::path(path).parent_path();
@@ -33,7 +33,7 @@ std::string temporary_path(const std::string& path, const std::string& staging_f
 }
 
 // Locks the file, so that cleaners of unfinished files see that it has a writer. On file systems
-// without locks, cleaners use the age of the file. Waits while a cleaner inspects the file.
+// without locks, the store's cleaner checks the age. Waits while a cleaner inspects the file.
 void lock(int fd) noexcept {
   while (::flock(fd, LOCK_EX) != 0 && errno == EINTR) continue;
 }
@@ -87,8 +87,8 @@ void AtomicFile::commit() {
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) {
     throw system_error("cannot rename " + temporary_ + " to", path_, errno);
   }
-  // Closes only now: until the rename, the lock keeps cleaners away. fsync() has already reported
-  // any error.
+  // Closes the file only after the rename, because the lock keeps cleaners away. fsync() has
+  // already reported any error.
   ::close(fd_);
   fd_ = -1;
   temporary_.clear();

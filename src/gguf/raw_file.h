@@ -28,7 +28,7 @@ class RawFile {
     bytes_.insert(bytes_.end(), view.begin(), view.end());
     return *this;
   }
-  // Adds a count or length, in the size of the version.
+  // Adds a count or a length: 4 bytes in version 1, 8 bytes in later versions.
   RawFile& count(uint64_t n) {
     return version_ == 1 ? number(static_cast<uint32_t>(n)) : number(n);
   }

@@ -1,5 +1,5 @@
-// Models that are split into several files: PREFIX-00001-of-00003.gguf and so on. This file has
-// their names and the keys that say which part a file is. Pure functions; any thread.
+// Models that are split into several files: PREFIX-00001-of-00003.gguf and so on. Computes
+// their names, and reads the keys that say which part a file is. Pure functions; any thread.
 #pragma once
 
 #include <cstdint>

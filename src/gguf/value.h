@@ -1,5 +1,5 @@
-// The values of GGUF metadata. Strings and arrays are views into the mapped file and are valid as
-// long as the gguf::File. Plain data; any thread may read.
+// The values of GGUF metadata. Strings and arrays are views into the mapped file. They are valid
+// while the gguf::File exists. Plain data; any thread may read.
 #pragma once
 
 #include <cstddef>
@@ -40,12 +40,12 @@ std::string_view value_type_name(ValueType type) noexcept;
 // size.
 size_t value_type_bytes(ValueType type) noexcept;
 
-// Whether to read the elements of string arrays. Those of a vocabulary take longer than the rest of
-// the header.
+// Whether to read the elements of string arrays. The strings of a vocabulary take longer to read
+// than the rest of the header.
 enum class StringArrays : uint8_t { kRead, kSkipped };
 
-// A homogeneous array. Elements of fixed size are views of packed bytes in the file, not aligned.
-// Strings have a view each.
+// An array of elements of one type. Elements of fixed size are packed bytes in the file, not
+// aligned. Each string is a view.
 struct Array {
   ValueType element_type = ValueType::kU8;
   uint64_t n = 0;

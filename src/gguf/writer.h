@@ -33,8 +33,8 @@ class Writer {
   void set(std::string_view key, const Value& value);
 
   // Adds a tensor with one to four dimensions; `shape[0]` is the row length. `data` is exactly the
-  // tensor's bytes. It must live until to_bytes() or write(), which copy it. The file has the
-  // tensors in the order of these calls.
+  // tensor's bytes. It must outlive all calls of to_bytes(), write_to() and write(). The file has
+  // the tensors in the order of these calls.
   void add_tensor(std::string_view name, uint32_t type, std::span<const uint64_t> shape,
                   std::span<const std::byte> data);
 

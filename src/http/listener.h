@@ -21,8 +21,8 @@ class Listener {
   // Listens on the first usable address of `host`, IPv4 before IPv6. Port 0 picks a free port.
   // Throws Error.
   static Listener on_tcp(const std::string& host, uint16_t port);
-  // Creates the socket file, which only this user can read and write. Replaces a socket file that
-  // no process listens on. Throws Error, also if `path` is in use or is another kind of file.
+  // Creates the socket file with the permissions `mode`. Replaces a socket file that no process
+  // listens on. Throws Error, also if `path` is in use or is another kind of file.
   static Listener on_unix(const std::string& path, unsigned mode = 0600);
 
   Listener(Listener&&) noexcept = default;

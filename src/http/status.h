@@ -9,7 +9,7 @@
 
 namespace billow::http {
 
-// Why a server that drains refuses or cancels a request; the status is 503.
+// The error text with which a draining server refuses or cancels a request; the status is 503.
 inline constexpr std::string_view kShuttingDown = "the server is shutting down";
 
 // Returns 400 for errors in the request, 404, 403, and 500 for errors of the server.

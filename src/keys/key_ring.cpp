@@ -14,7 +14,7 @@ namespace {
 constexpr std::string_view kRefusalNames[kNumRefusals] = {"no_key", "unknown_key", "role",
                                                           "max_requests", "tokens"};
 
-// Another request of the account ends soon, but nobody knows when.
+// Retry-After while an account has too many requests: nobody knows when one of them ends.
 constexpr int64_t kBusySeconds = 1;
 
 int64_t nanoseconds(const timespec& time) {

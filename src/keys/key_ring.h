@@ -39,8 +39,8 @@ struct AccountCounts {
   std::array<uint64_t, kNumRefusals> n_refused{};  // [Refusal]
 };
 
-// What one key may do and has done. It keeps its counts when the file is read again and still has
-// the name.
+// What one key may do and has done. An account keeps its counts if its name is still in the file
+// when the file is read again.
 class Account {
  public:
   Account(const KeyRecord& record, Time now);
@@ -50,7 +50,7 @@ class Account {
   uint32_t weight() const;
   void set(const KeyRecord& record, Time now);
 
-  // The place of a request among those of its account, until its end. One thread.
+  // Counts as one running request of the account until it is destroyed. One thread.
   class Use {
    public:
     explicit Use(std::shared_ptr<Account> account) : account_(std::move(account)) {}
@@ -70,7 +70,7 @@ class Account {
     int64_t retry_after = 0;  // seconds until another attempt can succeed
     std::string why{};        // one line
   };
-  // Begins a request. With `is_limited`, the limits count; otherwise the request is only counted.
+  // Begins a request. With `is_limited`, the limits apply; otherwise the request is only counted.
   static Begin begin(const std::shared_ptr<Account>& account, bool is_limited, Time now);
 
   // Takes tokens from the account's budget.
@@ -96,7 +96,7 @@ class KeyRing {
   // So the time of the look-up depends on the digest, and a client cannot choose the digest's bytes
   // one after another.
   std::shared_ptr<Account> find(std::string_view key) const;
-  // Returns the account of this name; null if there is none any more.
+  // Returns the account of this name; null if the file has no such key any more.
   std::shared_ptr<Account> account(std::string_view name) const;
 
   // Reads the file again if it has changed. If the file cannot be read or has a fault, the keys
@@ -114,7 +114,7 @@ class KeyRing {
   Counts counts() const;
 
  private:
-  // Identifies a version of the file. A file that is replaced by rename has another number.
+  // Identifies a version of the file. A rename over the file changes the inode, which is `number`.
   struct Version {
     int64_t modified_ns = 0;
     int64_t changed_ns = 0;

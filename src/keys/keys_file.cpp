@@ -148,7 +148,7 @@ std::vector<const toml::table*> tables_of(const toml::table& file, const std::st
     }
   }
   if (found.size() > kMaxKeys)
-    refuse(path, fmt::format("{} keys are more than {}", found.size(), kMaxKeys));
+    refuse(path, fmt::format("{} keys; the maximum is {}", found.size(), kMaxKeys));
   return found;
 }
 
@@ -167,7 +167,7 @@ std::string table_text(const KeyRecord& key) {
   return text;
 }
 
-// Closes the file and removes it, unless keep() was called.
+// Closes the file. Also removes it, unless keep() was called.
 class NewFile {
  public:
   explicit NewFile(std::string pattern) : path_(std::move(pattern)), fd_(::mkstemp(path_.data())) {}
@@ -251,7 +251,7 @@ std::string revoke_key(std::string_view text, std::string_view name, const std::
     throw Error(ErrorCode::kNotFound, fmt::format("{} has no key '{}'{}", path, name,
                                                   did_you_mean(std::string(name), names)));
   }
-  // The lines from the table's own up to the next table.
+  // Removes the lines from the head of this table up to the head of the next table.
   const toml::table file = parse_toml(text, path);
   const std::vector<const toml::table*> tables = tables_of(file, path);
   const auto at = static_cast<size_t>(found - keys.begin());
@@ -267,7 +267,7 @@ std::string revoke_key(std::string_view text, std::string_view name, const std::
     if (line < first || line >= last) made += rest.substr(0, end);
     rest.remove_prefix(end);
   }
-  // A file in another form, such as key = [{...}], has several keys in a line.
+  // In another form, such as key = [{...}], one line can have several keys.
   if (parse_keys(made, path).size() + 1 != keys.size())
     refuse(path, fmt::format("cannot remove the key '{}' from this form of file; write [[key]] for "
                              "each API key, or remove it by hand",
@@ -278,10 +278,10 @@ std::string revoke_key(std::string_view text, std::string_view name, const std::
 std::string new_key() {
   constexpr std::string_view kAlphabet =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-  constexpr size_t kCharacters = 43;  // of 6 bits
+  constexpr size_t kCharacters = 43;  // of 6 bits each
   std::array<unsigned char, kCharacters> random{};
   if (RAND_bytes(random.data(), static_cast<int>(random.size())) != 1)
-    throw Error(ErrorCode::kIo, "the system gives no random numbers for a key");
+    throw Error(ErrorCode::kIo, "the system cannot provide random numbers for a key");
   std::string key = "billow-";
   for (const unsigned char byte : random) key += kAlphabet[byte % kAlphabet.size()];
   return key;
@@ -320,7 +320,7 @@ void KeysFileChange::write(std::string_view text) {
   if (::fstat(fd_, &old) != 0) throw system_error("cannot read", path_, errno);
   NewFile file(path_ + ".XXXXXX");
   if (file.fd() < 0) throw system_error("cannot create a file", file.path(), errno);
-  // Only root may give files away. Others own the file already.
+  // Only root may change the owner. Any other user owns the file already, or becomes its owner.
   if (::fchown(file.fd(), old.st_uid, old.st_gid) != 0 && errno != EPERM)
     throw system_error("cannot set the owner of", file.path(), errno);
   if (::fchmod(file.fd(), old.st_mode & (S_IRWXU | S_IRWXG)) != 0)

@@ -1,5 +1,5 @@
 // The file of API keys: TOML with a [[key]] table for each key. It has digests, never the keys
-// themselves. Pure functions, except the last ones; thread-safe.
+// themselves. Pure functions, except new_key() and those that use the disk. Thread-safe.
 #pragma once
 
 #include <array>
@@ -34,8 +34,8 @@ class Roles {
 };
 
 struct Limits {
-  size_t max_requests = 0;         // that run or wait at the same time; 0: no limit
-  uint64_t tokens_per_minute = 0;  // evaluated and generated; 0: no limit
+  size_t max_requests = 0;         // requests that run or wait at the same time; 0: no limit
+  uint64_t tokens_per_minute = 0;  // evaluated and generated tokens; 0: no limit
   uint32_t weight = 1;             // share of the server while other keys have work, too
   bool operator==(const Limits&) const = default;
 };
@@ -59,14 +59,14 @@ std::vector<KeyRecord> parse_keys(std::string_view text, const std::string& path
 Roles parse_roles(std::string_view list);
 std::string roles_text(const Roles& roles);  // "use,observe"
 
-// Returns the text of the file with this key at its end, or without the key of this name. The other
-// lines stay as they are. Both throw Error (kInvalidInput) if the text has faults. add_key() also
-// throws if the name is taken or malformed, and revoke_key() throws kNotFound.
+// Return the text of the file with `key` at its end, or without the key `name`. Other lines stay as
+// they are. Both throw Error (kInvalidInput) if the text has faults. add_key() also throws if the
+// name is taken or malformed. revoke_key() throws kNotFound for an unknown name.
 std::string add_key(std::string_view text, const KeyRecord& key, const std::string& path);
 std::string revoke_key(std::string_view text, std::string_view name, const std::string& path);
 
-// Returns a new key: "billow-" and 43 random characters (256 bits). Throws Error if the system has
-// no random numbers.
+// Returns a new key: "billow-" and 43 random characters (258 bits). Throws Error if the system
+// cannot provide random numbers.
 std::string new_key();
 
 // Reads the file. Throws Error if it cannot be read.
@@ -82,8 +82,8 @@ class KeysFileChange {
   KeysFileChange(const KeysFileChange&) = delete;
   KeysFileChange& operator=(const KeysFileChange&) = delete;
 
-  // Replaces the file by rename. Its owner and its permissions stay, except that others may no
-  // longer read it. A link is followed. Throws Error.
+  // Replaces the file by rename; follows links. Keeps the permissions, but removes those of other
+  // users. Keeps the owner and the group if the system permits it. Throws Error.
   void write(std::string_view text);
 
  private:

@@ -12,17 +12,17 @@ namespace billow::keys {
 using Time = std::chrono::steady_clock::time_point;
 
 // The bucket holds at most the tokens of one minute. A request may begin while the bucket is not
-// empty. Its tokens are taken when they are known, so the level may fall below 0. Over any time t,
-// the requests that begin get at most the tokens of t and one minute, and what the last of them
-// take too much.
+// empty. Its tokens are taken when they are known, so the level may fall below 0. In a period
+// t, the requests that begin get at most the tokens of t, plus those of one minute, plus the amount
+// by which the level falls below 0.
 class TokenBucket {
  public:
   // The bucket is full at first. 0 tokens per minute: no limit.
   TokenBucket(uint64_t per_minute, Time now)
       : per_minute_(static_cast<double>(per_minute)), level_(per_minute_), filled_at_(now) {}
 
-  // Changes the limit. The level stays, as far as the new bucket has room. A bucket that had no
-  // limit is full.
+  // Changes the limit. The level stays, but never exceeds the new limit. A bucket that had no limit
+  // becomes full.
   void set_limit(uint64_t per_minute, Time now) {
     fill(now);
     const bool was_unlimited = per_minute_ <= 0.0;

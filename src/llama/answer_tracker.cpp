@@ -111,7 +111,7 @@ Stretch AnswerTracker::stretch(std::string_view media_marker) const {
           .seed = seed_ + static_cast<int64_t>(n_stretches_),
           .ignore_eos = request_.options.ignore_eos || may_not_end,
           .grammar = phase_ == Phase::kConstrained ? &request_.constraint->grammar : nullptr,
-          // llama-server's cache knows no salts. Later stretches continue the own text.
+          // llama-server's cache has no salts. Later stretches continue the text of this answer.
           .reads_cache = request_.options.salt == 0 || n_stretches_ > 0};
 }
 
@@ -136,7 +136,7 @@ bool AnswerTracker::learn_length(size_t n_tokens) {
   context_plan_.n_anchor = n_prompt();
   if (length() > context_plan_.ladder.top())
     throw Error(ErrorCode::kTooLarge, "the prompt has " + std::to_string(length()) +
-                                          " tokens with its images, the context " +
+                                          " tokens with its images, but the context has only " +
                                           std::to_string(context_plan_.ladder.top()));
   if (length() > rung_) breaks_ = true;
   return true;
@@ -331,8 +331,8 @@ runner::Chunk AnswerTracker::apply(const context::Decision& decision, std::chron
                                  .refills = compacts,
                                  .restarts = restarts};
   if (compacts) {
-    // The rows of images are before the end of the anchor, which is the prompt. The latest token
-    // always stays.
+    // The anchor is the prompt with the rows of its images. context_ has no such rows. The latest
+    // token always stays.
     const size_t begin = decision.compaction.anchor - n_rows_;
     const size_t n_max = context_.size() - std::min(context_.size(), begin + 1);
     const size_t n_dropped = std::min(decision.compaction.drop, n_max);

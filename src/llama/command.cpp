@@ -34,7 +34,7 @@ std::vector<std::string> command_of(const CommandOptions& options) {
   add("--ubatch-size", std::to_string(options.n_batch));
   add("--cache-type-k", name_of(options.kv_type));
   add("--cache-type-v", name_of(options.kv_type));
-  add("--chat-template", "chatml");  // unused, because prompts come as tokens
+  add("--chat-template", "chatml");  // unused, because Billow renders the prompts
   add("--log-verbosity", "4");       // the lowest level that logs buffer sizes
   command.insert(command.end(), {"--kv-unified", "--no-jinja", "--offline", "--no-webui"});
   if (options.n_threads > 0) {

@@ -84,7 +84,7 @@ void Host::run() {
   if (child_) stop(lock);
 }
 
-// Waiting calls throw the failure. Answers in flight lose their connection.
+// Waiting calls throw the failure. Answers in flight fail when llama-server or this process ends.
 void Host::fail(std::string what) {
   const bool had_begun = is_running_;
   is_running_ = false;
@@ -211,8 +211,8 @@ void Host::check_failure() const {
   if (!failure_.empty()) throw Error(ErrorCode::kIo, failure_);
 }
 
-// Counts the wishes of a waiting answer during its wait. REQUIRES: the caller holds the host's
-// mutex.
+// Counts a waiting answer, and what it waits for, until its wait ends. REQUIRES: the caller holds
+// the host's mutex.
 class Host::Wish {
  public:
   Wish(Host& host, size_t n_more) : host_(host), n_more_(n_more) { ++host_.n_waiting_; }
@@ -243,7 +243,7 @@ class Host::Wish {
 
 Room Host::room_for(size_t n_had, size_t n_wanted) {
   const Room room = pool_.reserve(n_had, n_wanted, n_writing_ == 0);
-  // Every answer that has cells waits like this one, so no answer would ever continue.
+  // No answer is being written: all answers with cells wait like this one. None would continue.
   if (room == Room::kFull && n_had > 0 && n_writing_ == 0) return Room::kNone;
   if (room == Room::kLacking && !options_.asks_for_memory) return Room::kNone;
   return room;

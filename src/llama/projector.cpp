@@ -81,7 +81,7 @@ PictureRule rule_of(const gguf::File& file) {
   if (const size_t max = number(file, "clip.vision.image_max_pixels", 0, kMaxPixels); max > 0)
     rule.max_rows = std::max<size_t>(1, max / cell_area);
   if (name == "gemma3nv") rule.cell = std::max<size_t>(1, rule.edge / 16);  // 16 x 16 rows
-  // These kinds scale a picture, then split it into tiles.
+  // idefics3 scales the longer side to `longest` pixels, then splits the picture into tiles.
   if (const size_t longest = number(file, "clip.vision.preproc_image_size", 0);
       name == "idefics3" && longest > 0) {
     const size_t n = (longest + rule.edge - 1) / rule.edge;
@@ -89,7 +89,7 @@ PictureRule rule_of(const gguf::File& file) {
     rule.max_tiles = n * n;
     rule.min_rows = longest;
   }
-  // Up to ten tiles of 512 pixels, and the whole picture.
+  // lfm2 has up to ten tiles of 512 pixels, and the whole picture.
   if (name == "lfm2")
     rule = {.kind = Kind::kTiled, .cell = rule.cell, .edge = 512, .max_tiles = 10};
   if (const gguf::Value* value = file.find("clip.vision.image_grid_pinpoints"); value != nullptr) {
@@ -104,9 +104,9 @@ bool flag(const gguf::File& file, const char* key, bool otherwise) {
   return (value == nullptr ? std::nullopt : gguf::as_bool(*value)).value_or(otherwise);
 }
 
-// Estimates the buffers for the largest picture, which llama-server allocates at startup: the
-// values that a layer computes from all patches. Scores need no memory, because clip uses flash
-// attention. A mask of windows needs memory.
+// Estimates the buffers that llama-server allocates at startup for a picture (if scaled, of at most
+// 46 x 46 rows): the values that a layer computes from all patches. Scores need no memory, because
+// clip uses flash attention. A mask of windows needs memory.
 uint64_t scratch_of(const gguf::File& file, const PictureRule& rule) {
   const uint64_t patch = std::max<size_t>(1, number(file, "clip.vision.patch_size", 14));
   const uint64_t per_row = std::max<uint64_t>(1, rule.cell / patch);

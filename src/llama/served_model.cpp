@@ -74,7 +74,7 @@ class Writer {
   Writer(const Writer&) = delete;
   Writer& operator=(const Writer&) = delete;
 
-  // Throws Error before the first line if the request cannot begin.
+  // Throws Error. If the request cannot begin, throws before the first line.
   void run() {
     reserve();
     while (!tracker_.ended() && !is_stopped()) {
@@ -135,7 +135,7 @@ class Writer {
       throw Error(ErrorCode::kIo, "llama-server stopped in the middle of an answer");
   }
 
-  // Prepares the next stretch, if there is memory for it.
+  // Prepares the next stretch. Without memory for it, compacts the context or ends the answer.
   void go_on() {
     const Clock::time_point begin = Clock::now();
     context::Decision decision = tracker_.next();

@@ -149,7 +149,7 @@ std::string stretch_body(const Stretch& stretch) {
                {"mirostat_eta", sampling.mirostat_eta}};
   if (sampling.logprobs) body["n_probs"] = std::max(1, sampling.top_logprobs);
   for (const engine::LogitBias& bias : sampling.logit_bias) {
-    Json value = false;  // never
+    Json value = false;  // the token is never sampled
     if (std::isfinite(bias.bias)) value = bias.bias;
     body["logit_bias"].push_back(Json::array({bias.token, std::move(value)}));
   }

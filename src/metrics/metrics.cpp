@@ -200,7 +200,7 @@ void add_figures(Families& families, const Load& load) {
   for (auto& [name, by_model] : made) families.push_back(std::move(by_model));
 }
 
-// Adds the metrics of API keys. Without keys, there are none.
+// Adds the metrics of API keys, if the server has keys.
 void add_keys(Families& families, const Load& load) {
   if (load.keys.empty()) return;
   MetricFamily running = family(MetricType::Gauge, "billow_key_requests_running",
@@ -208,7 +208,7 @@ void add_keys(Families& families, const Load& load) {
   MetricFamily requests = family(MetricType::Counter, "billow_key_requests_total",
                                  "Requests of the API key that have begun.");
   MetricFamily tokens = family(MetricType::Counter, "billow_key_tokens_total",
-                               "Tokens of the API key: evaluated without cached ones, generated.");
+                               "Tokens of the API key: evaluated (not cached) and generated.");
   MetricFamily refused = family(MetricType::Counter, "billow_key_refused_total",
                                 "Requests that were refused for their API key, or without one.");
   for (const Load::KeyLoad& key : load.keys) {

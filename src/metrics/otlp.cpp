@@ -27,7 +27,7 @@ Json attribute(std::string_view key, Json value) {
 Json text_value(std::string_view text) { return {{"stringValue", text}}; }
 Json count_value(uint64_t count) { return {{"intValue", std::to_string(count)}}; }
 
-// Returns numbers and booleans of a span's attributes.
+// Returns only the numbers and booleans of a span's attributes.
 Json attributes_of(const Span& span) {
   Json attributes = Json::array();
   const Json object = Json::parse(span.attributes, nullptr, false);

@@ -2,9 +2,9 @@
 // Pure functions; any thread.
 //
 // A request becomes a span of kind SERVER with the attributes of OpenTelemetry's conventions for
-// generative AI. The spans of its trace become children, and its moments become events. Numbers,
-// names of models and routes, and ids go out. Texts do not: no prompts, answers, error messages or
-// other texts of attributes.
+// generative AI. The spans of its trace become children, and its moments become events. The
+// JSON has numbers, ids, finish reasons, and the names of models, routes, spans and the host. It
+// has no other texts: no prompts, answers, error messages or text attributes.
 #pragma once
 
 #include <span>
@@ -25,7 +25,7 @@ struct OtlpResource {
 struct OtlpTrace {
   TraceRecord record;
   std::string trace_id;     // 32 hexadecimal digits, not all of them 0
-  std::string span_id;      // 16 hexadecimal digits, of the request; those of its children follow
+  std::string span_id;      // 16 hexadecimal digits, of the request; it determines its children's
   size_t n_spans() const {  // as the collector counts them
     size_t n = 1;
     for (const Span& span : record.spans) n += span.end > span.begin;

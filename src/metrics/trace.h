@@ -23,7 +23,7 @@ using Clock = std::chrono::steady_clock;  // the same clock for all processes of
 
 inline constexpr size_t kMaxSpans = 4096;  // max spans in a trace
 inline constexpr size_t kLatestSpans =
-    64;  // of these, reserved for the latest spans if there are more
+    64;  // of these, reserved for the latest spans if a trace has more
 inline constexpr size_t kMaxAttributeBytes = 4096;  // per span, as JSON
 
 struct Span {
@@ -38,7 +38,7 @@ struct Usage {
   size_t n_prompt = 0;
   size_t n_cached = 0;  // tokens of the prompt that were cached
   size_t n_generated = 0;
-  std::vector<std::string> done_reasons{};  // of each answer that came to its end
+  std::vector<std::string> done_reasons{};  // one per answer that came to its end
 
   size_t n_evaluated() const noexcept {
     return n_prompt - (n_cached < n_prompt ? n_cached : n_prompt);
@@ -86,7 +86,7 @@ class Trace {
   Usage usage() const;
   // Returns the `traceparent` of the request, if it is valid.
   std::optional<TraceParent> parent() const;
-  size_t n_spans() const;  // that are stored
+  size_t n_spans() const;  // number of stored spans
 
   // Records a moment at the current time. `attributes` is a JSON object. Any other value except
   // null becomes {"value":it}. An object larger than kMaxAttributeBytes becomes
@@ -97,7 +97,7 @@ class Trace {
   void span(std::string_view name, Clock::time_point begin, Clock::time_point end);
   void span(std::string_view name, Clock::time_point begin, Clock::time_point end,
             const Json& attributes);
-  // Ends the trace. Ignores later calls and later spans. `error` is a message for people.
+  // Ends the trace. Later calls of finish() and later spans are ignored. `error` is for people.
   void finish(int status, std::string_view error = {});
 
   // Returns

@@ -152,7 +152,7 @@ Row row_of(const Json& span) {
   if (!attributes) return row;
   if (!attributes->is_object()) fail("\"attributes\" is not an object");
   for (const auto& [name, value] : attributes->items()) {
-    // Stores only a short text of nested values: deep ones must not be copied or compared.
+    // Stores a short text for nested values, because deep values must not be copied or compared.
     row.attributes.emplace_back(name, value.is_structured() ? Json(value_text(value)) : value);
   }
   return row;
@@ -270,7 +270,7 @@ class Drawing {
     out_ += '\n';
   }
 
-  // Returns the cell of a time.
+  // Returns the cell of the bar that shows this time.
   size_t cell(int64_t time) const {
     const double share = static_cast<double>(time - begin_) / static_cast<double>(end_ - begin_);
     const auto at = static_cast<size_t>(share * static_cast<double>(bar_columns_));

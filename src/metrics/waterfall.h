@@ -15,11 +15,11 @@ struct WaterfallOptions {
 };
 inline constexpr size_t kMinColumns = 40;
 inline constexpr size_t kMaxColumns = 400;
-inline constexpr size_t kMaxAlike = 3;  // spans of one name with a line each
+inline constexpr size_t kMaxAlike = 3;  // max spans of one name that get a line each
 
 // Draws a trace from the JSON of Trace::to_json. Returns lines of UTF-8 that fit the terminal. If
-// more than kMaxAlike spans have the same name, they share a line ("prefill x 7"). It has the sums
-// of their times, tokens and bytes. Throws Error (kInvalidInput) for any other text.
+// more than kMaxAlike spans have the same name, they share a line ("prefill x 7") with the
+// sums of their times, tokens and bytes. Throws Error (kInvalidInput) for any other text.
 std::string waterfall(std::string_view trace_json, const WaterfallOptions& options = {});
 
 // Draws a table with a line per trace from the JSON of TraceStore::list. Throws Error

@@ -46,7 +46,7 @@ const Json* member(const Json& object, std::string_view key) {
   return at == object.end() ? nullptr : &*at;
 }
 
-// Returns `value` as text, or the object in the text of `value`; nullopt for other values.
+// Returns the JSON of an object, or of the object in a string; nullopt for all other values.
 std::optional<std::string> arguments_in(const Json* value) {
   if (!value) return std::nullopt;
   if (value->is_object()) return compact(*value);
@@ -61,8 +61,8 @@ std::optional<std::string> named_arguments(const Json& object) {
   return arguments ? arguments : arguments_in(member(object, "parameters"));
 }
 
-// Collects the objects with "name" and arguments, in `json` and within it. is_deep bounds the
-// recursion.
+// Collects the calls of declared tools: objects with "name" and arguments, at any depth of `json`.
+// is_deep() bounds the recursion.
 void collect(const Json& json, std::span<const std::string> names, std::vector<FoundCall>& calls) {
   if (json.is_object()) {
     const Json* name = member(json, "name");
@@ -81,7 +81,7 @@ bool is_word(char byte) {
   return std::isalnum(static_cast<unsigned char>(byte)) != 0 || byte == '_' || byte == '-';
 }
 
-// Returns where `name` is a separate word in `text`, or npos.
+// Returns the first position where `name` is a separate word in `text`, or npos.
 size_t find_word(std::string_view text, std::string_view name) {
   for (size_t at = text.find(name); at != text.npos; at = text.find(name, at + 1)) {
     const size_t end = at + name.size();
@@ -91,8 +91,8 @@ size_t find_word(std::string_view text, std::string_view name) {
   return text.npos;
 }
 
-// Returns the name that comes first, and the longest of several at that place; empty if there is
-// none.
+// Returns the name that comes first in `text`. If several names begin there, returns the longest.
+// Returns an empty text if there is none.
 std::string_view first_name(std::string_view text, std::span<const std::string> names) {
   std::string_view best;
   size_t best_at = text.npos;

@@ -1,4 +1,4 @@
-// Reads calls that are a name and then the JSON of the arguments.
+// Reads calls that consist of a name and the JSON of the arguments.
 #include <optional>
 #include <string>
 #include <string_view>
@@ -96,7 +96,7 @@ class NamedReader final : public CallReader {
     const bool is_json = co_await copy_json(tape_, call, calls_end_);
     if (!is_json && (!call.has_spoken() || tape_.has_met_cut())) co_return Found::kNothing;
     if (!is_json) {
-      // The beginning of the call is already reported, so its text comes unchanged.
+      // The beginning of the call is already reported, so the rest comes unchanged.
       const std::string rest = co_await take_until(tape_, calls_end_);
       call.append(rest);
       if (!is_byte(co_await tape_.look())) co_return Found::kNothing;
@@ -105,7 +105,7 @@ class NamedReader final : public CallReader {
     co_return call.end() ? Found::kCalls : Found::kNothing;
   }
 
-  // Reads arguments that are a string with their JSON.
+  // Reads arguments that are a JSON string with the text of a JSON object.
   Task<bool> read_object_in_text(CallWriter& call) {
     std::string text;
     const bool is_text = co_await read_string(tape_, text);
@@ -124,7 +124,7 @@ class NamedReader final : public CallReader {
     return std::string(is_counted ? id.substr(0, colon) : id);
   }
 
-  // Reads code up to the next call or the end. It becomes the argument "code".
+  // Reads code up to the next call or the end. The code becomes the argument "code".
   Task<Found> read_code(CallWriter& call) {
     const std::string code = co_await take_until(tape_, calls_end_);
     if (tape_.has_met_cut()) co_return Found::kNothing;

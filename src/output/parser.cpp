@@ -145,7 +145,7 @@ class Parser::Machine {
     }
   }
 
-  // Reads from after the opener to after the closer. Returns true if text begins there, and false
+  // Reads thinking, from after its opener to after its closer. Returns true if text follows, false
   // after calls within thinking. `may_echo`: the model may repeat the opener of the prompt.
   Task<bool> read_thinking(bool may_echo) {
     Tape& tape = answer_.tape;
@@ -223,7 +223,7 @@ class Parser::Machine {
     co_return counts;
   }
 
-  // Returns whether the closer of thinking and then nothing follows.
+  // Returns whether the closer of thinking follows, and nothing after it.
   Task<bool> is_end_of_thinking() {
     Tape& tape = answer_.tape;
     const size_t close = co_await match(tape, think_close_);
@@ -344,7 +344,7 @@ class Parser::Machine {
       co_return true;
     }
     if (!is_wrapped_ || !text_close_.may_begin(unit)) co_return false;
-    // The text may contain the closer, too. It ends the text only if nothing or a call follows.
+    // The closer may be part of the text. It counts only before the end, a call or hidden markup.
     const size_t close = co_await find_at(tape, text_close_);
     if (close == Literals::kNone) co_return false;
     size_t n = text_close_[close].size();

@@ -15,7 +15,7 @@ Texts joined(Texts first, const More&... more) {
   return first;
 }
 
-// Make a reader for a form. `form` and `answer` must outlive the reader.
+// Return a reader for a form. `form` and `answer` must outlive the reader.
 std::unique_ptr<CallReader> make_reader(const JsonCalls& form, Answer& answer);
 std::unique_ptr<CallReader> make_reader(const NamedCalls& form, Answer& answer);
 std::unique_ptr<CallReader> make_reader(const TaggedCalls& form, Answer& answer);

@@ -55,7 +55,7 @@ class Tape {
   bool has_met_cut() const { return has_met_cut_; }
   bool is_cut() const { return is_cut_; }
 
-  // After hold(), readers can read at most kMaxHeld bytes until the matching release().
+  // From the outermost hold() to its release(), readers can read at most kMaxHeld bytes.
   void hold();
   void release();
 
@@ -115,7 +115,7 @@ class Literals {
   Units firsts_{};
 };
 
-// Returns the index of the longest literal that is `ahead` of the current position, or
+// Returns the index of the longest literal that begins `ahead` units after the current position, or
 // Literals::kNone.
 Task<size_t> find_at(Tape& tape, const Literals& literals, size_t ahead = 0);
 // Takes the longest literal at the current position. Returns its index, or Literals::kNone.

@@ -27,8 +27,8 @@ std::vector<std::string> columns_of(std::string_view line) {
   return columns;
 }
 
-// Returns the text of a column. Adds the column's cuts and plain ranges to `one`, unless that is
-// null.
+// Returns the text of a column. Adds the column's cuts and plain ranges to `one`, unless `one`
+// is null.
 std::string text_of(std::string_view column, SampleCase* one) {
   std::string text;
   if (column == kNothing) return text;

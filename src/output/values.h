@@ -23,8 +23,8 @@ enum TypeBits : unsigned {
 unsigned types_in(const Json& schema, const Json& root);
 
 // Returns `text` as JSON. Tries the types in the order null, boolean, integer, number, array,
-// object, and takes the first allowed type that fits. If no type fits, the result is a string. If
-// no type is known, the result is a string unless `text` is a whole JSON array or object.
+// object, and takes the first allowed type that fits. Null is also allowed if strings are not. If
+// no type fits, the result is a string. If no type is known, only arrays and objects stay JSON.
 std::string value_json(std::string_view text, unsigned types);
 
 // Return whether the whole `text` is JSON, or a JSON object.

@@ -79,7 +79,7 @@ void ChildProcess::end(std::chrono::milliseconds timeout) {
   ended_.wait(lock, has_ended);
 }
 
-// The log ends when the child ends, because no other process has the write end of the pipe.
+// The log ends when the last process with the write end of the pipe ends: usually the child.
 void ChildProcess::watch() {
   http::LineSplitter lines(kMaxLineBytes);
   const auto on_line = [this](std::string_view line) { forward(line); };
@@ -90,7 +90,7 @@ void ChildProcess::watch() {
     if (n <= 0) break;
     try {
       lines.feed({buffer.data(), static_cast<size_t>(n)}, on_line);
-    } catch (const Error&) {  // too long: continues with the next line
+    } catch (const Error&) {  // a line is too long: drops the rest of this piece
       lines = http::LineSplitter(kMaxLineBytes);
     }
   }
@@ -111,7 +111,7 @@ void ChildProcess::forward(std::string_view line) {
   if (line.starts_with("billow: info:") || line.starts_with("billow: debug:"))
     return log::info(text);
   log::warn(text);
-  // An error text omits the prefixes that every log line has.
+  // how_it_ended() omits the prefixes that every log line has.
   last_line_ = clean;
   for (const std::string_view prefix : {"billow: ", "error: ", "warning: "})
     if (last_line_.starts_with(prefix)) last_line_.erase(0, prefix.size());

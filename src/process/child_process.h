@@ -1,6 +1,6 @@
 // A child process whose standard error goes to the log of this process. The object owns the child:
-// it kills and reaps the child and leaves no zombie. The child dies with the thread that created
-// the object, so that thread must live as long as the object. Thread-safe.
+// it kills and reaps the child and leaves no zombie. With `with-parent` in its command, the child
+// dies with the thread that created the object. Such a thread must outlive the object. Thread-safe.
 #pragma once
 
 #include <sys/types.h>
@@ -23,7 +23,7 @@ struct ChildOptions {
   std::function<void()> on_end{};
   // Receives each line of the child's standard error instead of the log, on another thread. Returns
   // the cause of failure that the line reports, or an empty string. how_it_ended() reports the last
-  // cause if the child ends after the line.
+  // cause if the exit status is not 0.
   std::function<std::string(std::string_view line)> on_line{};
 };
 
@@ -37,7 +37,7 @@ class ChildProcess {
   ChildProcess& operator=(const ChildProcess&) = delete;
 
   pid_t pid() const noexcept { return pid_; }
-  // Returns "signal 9 (Killed)" or "exit status 1: last line of its log". Empty while the child
+  // Returns "signal 9 (Killed)" or "exit status 1: last error of its log". Empty while the child
   // runs.
   std::string how_it_ended() const;
   // Sends SIGTERM, waits up to `timeout`, then sends SIGKILL. Returns when the child has ended. If

@@ -13,7 +13,7 @@ struct ProgramLimits {
   std::stop_token stop{};                                     // kills the program immediately
 };
 
-// Returns all that the program wrote to standard output, at most 1 MiB, whatever the exit status.
+// Returns at most the first 1 MiB of the program's standard output, whatever the exit status.
 // The program shares the standard error of this process. Throws Error if the program cannot start,
 // a signal ends it, it times out, or `stop` is requested. Thread-safe.
 std::string program_output(const std::string& program, const std::vector<std::string>& arguments,

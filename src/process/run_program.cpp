@@ -137,7 +137,7 @@ class Running {
   void split(std::span<const std::byte> bytes, http::LineSplitter& lines) {
     const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     std::string_view rest = text;
-    // A long line is dropped, but an exception from on_line must end the program.
+    // A line that is too long only loses text. An exception from on_line must end the program.
     std::vector<std::string> found;
     try {
       lines.feed(rest, [&](std::string_view line) { found.emplace_back(line); });

@@ -1,4 +1,4 @@
-// Starts a program that inherits only the files it is given.
+// Starts a program that inherits only the given files.
 #pragma once
 
 #include <sys/types.h>

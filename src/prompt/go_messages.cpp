@@ -20,7 +20,7 @@ GoMessage message(std::string role, std::string content) {
   return result;
 }
 
-// Returns the messages of `input`, with its system text before and its prompt after them.
+// Returns the system text of `input` (unless its messages have one), its messages and its prompt.
 std::vector<GoMessage> all_messages(const GoInput& input) {
   std::vector<GoMessage> messages;
   const bool has_system = !input.messages.empty() && input.messages.front().role == "system";

@@ -1,4 +1,4 @@
-// A template in Go's text/template language, as models of Ollama's registry have them. It is parsed
+// A template in Go's text/template language, as models of Ollama's registry have it. It is parsed
 // once and rendered any number of times. Templates are untrusted: nesting, steps and the length of
 // texts are limited. Immutable; thread-safe.
 #pragma once
@@ -21,7 +21,7 @@ struct Program;
 
 inline constexpr size_t kMaxGoTemplateBytes = size_t{1} << 20;
 
-// Limits of one rendering. A long template takes some hundred steps per message.
+// Limits of one rendering. A long template takes a few hundred steps per message.
 struct GoLimits {
   uint64_t n_steps = 2'000'000;
   uint64_t n_bytes = uint64_t{64} << 20;  // of the output and of intermediate texts
@@ -46,7 +46,7 @@ class GoTemplate {
   bool mentions(std::string_view name) const { return variables_.contains(name); }
 
   // Renders with `data` as the dot. `now` is the clock of currentDate; -1: the machine's clock.
-  // Throws Error like the constructor, for errors of the rendering.
+  // Throws Error like the constructor if the rendering fails.
   std::string render(const go::Value& data, GoPart part = GoPart::kAll, std::time_t now = -1) const;
 
   const std::string& source() const;

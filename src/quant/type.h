@@ -1,5 +1,5 @@
-// The weight formats that Billow computes with, with one row for each, made from type_list.h. The
-// format's header in types/ describes its bytes. Pure functions; any thread.
+// The table of the weight formats that Billow computes with. It has a row for each format in
+// type_list.h. The header of a format in types/ describes its bytes. Pure functions; any thread.
 #pragma once
 
 #include <cstddef>

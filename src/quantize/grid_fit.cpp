@@ -41,11 +41,11 @@ struct SignedGrid {
   size_t part_len;
   GridSigns signs;
   PlainWeight plain;
-  float mean_square_factor;  // factor of the mean of x^2 in weights with an importance
+  float mean_square_factor;  // factor of the mean of x^2 in the weights
   float nothing;             // a part whose elements are all below this is zero
   int n_trials;              // trial scales on each side of the first scale
   float step;
-  bool starts_by_fit;  // begins with a fit of even levels instead of the largest element
+  bool starts_by_fit;  // begins with a fit of evenly spaced levels, not with the largest element
   Redo redo;
   float stored_scale;  // factor of the stored scale relative to the fitted scale
 };
@@ -199,8 +199,8 @@ class Part {
     signs_[at / 8] = static_cast<uint8_t>(signs);
   }
 
-  // Returns the neighbour with the smallest error. The errors of each element's levels are computed
-  // once; a neighbour's error is a sum of them.
+  // Returns the neighbour with the smallest error. The errors of all levels of all elements are
+  // computed once. The error of a neighbour is a sum of them.
   uint16_t best_neighbour(size_t e, uint16_t levels, float scale) const noexcept {
     const size_t n_levels = size_t{1} << format_.level_bits;
     const unsigned mask = static_cast<unsigned>(n_levels) - 1;
@@ -437,7 +437,7 @@ Split best_split(const ShiftedGrid& format, const float* x, const float* weights
                        : best_split_of_part(wx[0], w[0], order.size(), largest);
 }
 
-// Returns the entry nearest to 8 elements, among the neighbours of some levels.
+// Returns the entry nearest to 8 elements, among the neighbours of `levels`.
 uint16_t best_shifted_neighbour(const GridIndex& index, uint16_t levels, const float* x,
                                 const float* weights, float scale,
                                 const std::array<float, 3>& values) noexcept {

@@ -41,7 +41,7 @@ bool is_looked_up(std::string_view name) noexcept {
 }
 
 // Returns the importance of a tensor's columns, one matrix after the other; null: none. Embedding
-// tables are not multiplied, so a table ignores an entry of the wrong size.
+// tables are only looked up, so a table ignores an entry of the wrong size.
 const float* importance_of(const gguf::TensorInfo& info, const Importance* importance) {
   if (importance == nullptr) return nullptr;
   const auto found = importance->entries.find(info.name);
@@ -74,7 +74,7 @@ class TensorEncoder {
   }
   size_t source_row_bytes() const noexcept { return info_.data.size() / n_rows(); }
 
-  // Returns the bytes of rows begin .. begin + n - 1; valid until the next call.
+  // Encodes rows begin .. begin + n - 1. The bytes are valid until the next call. Throws Error.
   std::span<const std::byte> encode(size_t begin, size_t n) {
     const size_t row_bytes = quant::row_bytes(target_.type, row_len_);
     out_.resize(n * row_bytes);

@@ -10,7 +10,7 @@ namespace billow::prompt::go {
 
 struct Token {
   enum class Kind {
-    kError,  // the last token of a wrong source; `message` has the reason
+    kError,  // the last token of an invalid source; `message` has the reason
     kEnd,    // the last token
     kText,
     kLeftDelimiter,

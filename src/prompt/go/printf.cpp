@@ -6,9 +6,9 @@
 namespace billow::prompt::go {
 namespace {
 
-constexpr int kMaxWidth = 1'000'000;  // a larger width is a bad width
+constexpr int kMaxWidth = 1'000'000;  // larger ones print %!(BADWIDTH) or %!(BADPREC)
 
-// Walks a format and the values of its verbs.
+// Prints the text of a format, with the values of its verbs.
 class Printf {
  public:
   Printf(BudgetedText& out, std::string_view format, const std::vector<Value>& values)

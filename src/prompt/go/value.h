@@ -1,5 +1,5 @@
-// The values of Go templates: what Go's reflection would see of the data of a template. Cheap to
-// copy, because texts, lists and maps are shared and immutable. Thread-safe.
+// The values of Go templates: the data of a template as Go's reflection sees it. Cheap to copy,
+// because texts, lists and maps are shared and immutable. Thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -105,7 +105,7 @@ class Value {
 
 inline constexpr size_t kMaxDataDepth = 100;  // levels of nested lists and maps
 
-// Converts JSON. Objects become maps; integers beyond 64 bits become floating-point numbers. `form`
+// Converts JSON. Objects become maps. Integers beyond int64_t become floating-point numbers. `form`
 // is the form of the outermost list or map. Throws Error (kTooLarge) beyond kMaxDataDepth.
 Value from_json(const Json& json, TextForm form = TextForm::kGo);
 

@@ -1,12 +1,12 @@
 // IQ1_M: 256 elements in 56 bytes, 16 parts of 16, each with 2 stretches of 8.
 //   bytes 0-31   bits 0-7 of the stretches' entries
-//   bytes 32-47  4 bits for each stretch: stretch s is at bit 4 (s % 2) of byte 32 + s / 2. These
-//                are bits 8-10 of the entry, and above them the shift
+//   bytes 32-47  4 bits for each stretch: stretch s is at bit 4 (s % 2) of byte 32 + s / 2. The low
+//                3 bits are bits 8-10 of the entry, and the high bit is the shift
 //   bytes 48-55  four little-endian words of 16 bits. Bits 12-15 of word w are the bits of the f16
 //                scale d from bit 4 w on. The scale of part p, 3 bits, is at bit 3 (p % 4) of
 //                word p / 4
-//   x = d * (2 * scale + 1) * (level - 1 + 1/8), or - 1/8 if the shift is set. The levels are those
-//   of the entry in Grids::kIq1
+//   x = d * (2 * scale + 1) * (level - 1 + 1/8), or - 1/8 if the shift is set. The entry of
+//   Grids::kIq1 has the levels
 #pragma once
 
 #include <cstddef>

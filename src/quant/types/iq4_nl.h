@@ -37,8 +37,8 @@ struct IQ4_NL {
     }
   }
 
-  // The first scale makes the element of max magnitude the first value, and gives the codes. Then
-  // the scale is fitted to these codes, with elements weighted by their squares.
+  // The first scale maps the element of max magnitude to the first value. It determines the codes.
+  // Then the scale is fitted to these codes, with elements weighted by their squares.
   static void encode(const float* in, Group& group) noexcept {
     const float extreme = extreme_of(in, kGroupLen);
     group = {};

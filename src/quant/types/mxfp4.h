@@ -3,7 +3,7 @@
 //   byte 0      exponent e
 //   bytes 1-16  byte j holds element j in its low and element j + 16 in its high half
 //   x = 2^(e - 128) * kFp4Values[code], where kFp4Values (packing.h) has twice the floats' values
-// e = 255 is a NaN in the standard. Here it is read as 2^127.
+// In the standard, e = 255 is a NaN. Here, it is an ordinary exponent: 2^(e - 128) is 2^127.
 #pragma once
 
 #include <cmath>

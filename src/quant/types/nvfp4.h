@@ -83,8 +83,8 @@ struct NVFP4 {
     return std::ldexp(1.0f + mantissa / 8.0f, exponent - 8);
   }
 
-  // Returns the nearest scale, up to 448, the largest. Halves are rounded up. Below the smallest
-  // exponent, mantissas are at most 7.
+  // Returns the byte of the nearest scale, at most 448. Halves are rounded up. Scales below 2^-6
+  // have the exponent 0 and a mantissa of at most 7.
   static uint8_t nearest_scale(float scale) noexcept {
     if (!(scale > 0.0f)) return 0;
     if (scale >= 448.0f) return 0x7E;
@@ -96,7 +96,7 @@ struct NVFP4 {
     return static_cast<uint8_t>(byte < 0x7E ? byte : 0x7E);
   }
 
-  // As half_scale, but computed with the bits of a float: the exponent is 8 less than in the byte.
+  // Like half_scale(), but makes the bits of a float. Its exponent is 8 less than that of the byte.
   template <class Isa>
   static float unpack_scale(uint32_t byte) noexcept {
     const uint32_t low = byte & 0x7Fu;

@@ -51,7 +51,7 @@ struct Q2_0 {
   template <class Isa>
   static void unpack(const Group& group, int8_t* __restrict codes, float* __restrict scales,
                      float* __restrict offsets) noexcept {
-    // Moves a byte's four codes into the bytes of a word, then subtracts 1 from each.
+    // Moves a byte's four codes into the bytes of a word. Then each byte becomes 1 - code.
 #pragma GCC unroll 1
     for (size_t i = 0; i < 16; ++i) {
       const uint32_t byte = group.codes[i];

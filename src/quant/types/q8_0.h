@@ -33,7 +33,7 @@ struct Q8_0 {
     for (size_t i = 0; i < kGroupLen; ++i) out[i] = d * static_cast<float>(group.codes[i]);
   }
 
-  // Codes are computed with the scale before its rounding to f16; half rounds away from zero.
+  // Codes are computed with the scale before its rounding to f16; halves round away from zero.
   static void encode(const float* in, Group& group) noexcept {
     const float max_abs = std::fabs(extreme_of(in, kGroupLen));
     const float d = max_abs / 127.0f;
