@@ -46,7 +46,7 @@ TEST(ModelTraits, UsersTemplateTakesPrecedence) {
   EXPECT_EQ(traits(model).source, Source::kFile) << "a template that cannot be parsed is ignored";
 }
 
-TEST(ModelTraits, WithoutATemplateThePromptStaysAsItIs) {
+TEST(ModelTraits, WithoutATemplateThePromptIsUnchanged) {
   for (const store::Model& model :
        {model_of("", ""), store::Model(), model_of("{{ if }}", "{% for m in %}")}) {
     EXPECT_EQ(traits(model).source, Source::kNone);

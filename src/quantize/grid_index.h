@@ -12,15 +12,15 @@ namespace billow::quantize {
 
 class GridIndex {
  public:
-  // An entry has 8 elements with 3 levels of 2 bits each, or 4 elements with 8 levels of 3 bits
-  // each. A combination outside the grid has neighbours: the entries at the `n_distances` smallest
-  // distances.
+  // An entry packs the levels of its elements: 8 elements of 2 bits (3 different levels), or 4
+  // elements of 3 bits (8 levels). A combination outside the grid has neighbours: the entries at
+  // the `n_distances` smallest distances.
   GridIndex(std::span<const uint16_t> entries, size_t level_bits, size_t n_distances);
 
   // Returns the entry's index, or -1 for a combination outside the grid.
   int index_of(uint16_t levels) const noexcept { return places_[levels]; }
   // Returns the levels of the nearest entries, by distance and then by index; never empty.
-  // REQUIRES: index_of(levels) is -1, and the grid has each of the levels.
+  // REQUIRES: index_of(levels) is -1, and each level is a level of the grid.
   std::span<const uint16_t> neighbours(uint16_t levels) const noexcept {
     const Range& range = ranges_[levels];
     return std::span(neighbours_).subspan(range.begin, range.n);

@@ -26,8 +26,8 @@ struct Importance {
 Importance parse_importance(std::span<const std::byte> bytes, const std::string& name);
 Importance read_importance(const std::string& path);
 
-// The contents of such a file before the division: sums, so that files of several texts can be
-// merged.
+// The contents of an importance file before the division: sums, so that files of several texts can
+// be merged.
 struct ImportanceSums {
   struct Entry {
     std::vector<float> sums;    // of x^2 of each column, one matrix after the other

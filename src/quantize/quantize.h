@@ -1,5 +1,5 @@
 // Makes a quantised GGUF file from another GGUF file, as llama-quantize does: the same types, the
-// same bytes. Checks everything that can be refused before it writes the first byte.
+// same bytes. plan() checks everything except the numbers of the tensors before the first write.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ struct Plan {
   uint64_t target_bytes = 0;
 };
 
-// Plans the new file. Throws Error with one line if the file cannot be made.
+// Plans the new file. Throws Error with a one-line message if the file cannot be made.
 Plan plan(const gguf::File& file, const Options& options);
 
 // Callbacks for progress. Each may be empty. All run on the thread that calls quantize(). An

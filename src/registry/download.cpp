@@ -62,7 +62,7 @@ class Download {
       if (completed_bytes(files_.parts()) == 0) files_.remove();  // no bytes to resume from
       throw;
     }
-    if (is_resumed && digest() != digest_) {  // the older bytes may be the wrong ones
+    if (is_resumed && digest() != digest_) {  // the older bytes may be wrong
       files_.restart(false);
       fetch();
       check_digest();
@@ -132,7 +132,7 @@ class Download {
 
   static bool has_blob(const Reply& reply) { return reply.status == 200 || reply.status == 206; }
 
-  // Finds the first address. Plans a single part if the server has no ranges.
+  // Finds the first address. Plans a single part if the server does not support ranges.
   void find_url() {
     std::string url;
     const Reply reply = ask_for_url(url);
@@ -227,7 +227,7 @@ class Download {
   }
 
   // Sends one request for the rest of a part and returns its status. A server without ranges sends
-  // the only part from its beginning again. The bytes that are already stored are then skipped.
+  // the only part from the beginning again. This function then skips the bytes that are stored.
   int fetch_once(size_t index, int& n_url) {
     const Part& part = files_.parts()[index];
     const uint64_t first = part.offset + part.completed;
@@ -252,7 +252,7 @@ class Download {
     return session_.send(std::move(request), stop_.get_token()).status;
   }
 
-  // Throws Error if the reply does not have the part's bytes from `first` on.
+  // Throws Error if the reply does not have the bytes of the part from `first` on.
   void check_head(const Reply& head, const Part& part, uint64_t first) const {
     if (head.status == 200 && part.size == n_bytes_) return;
     const std::string_view range = head.headers.get("Content-Range");

@@ -60,7 +60,7 @@ Flights::Seat Flights::join(const store::Digest& digest, Work work) {
   const bool has_joined = slot && !slot->has_ended();
   if (!has_joined) {
     auto fresh = std::make_shared<Flight>(digest);
-    // The last seat joins the thread, so the flight outlives it.
+    // The last seat joins the thread, so the flight outlives the thread.
     fresh->thread = std::thread([&fresh = *fresh, work = std::move(work)] { fresh.run(work); });
     slot = std::move(fresh);
   }

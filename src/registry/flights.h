@@ -1,4 +1,4 @@
-// Downloads that several pulls share. Each blob is fetched only once at a time. All participants
+// Downloads that several pulls share. Pulls of the same blob join one download, and all of them
 // see its progress. When the last participant leaves, the download is cancelled. Thread-safe. The
 // Flights object must outlive its seats.
 #pragma once
@@ -36,7 +36,7 @@ class Flights {
   struct Flight;
 
   std::mutex mutex_;
-  std::map<store::Digest, std::shared_ptr<Flight>> flights_;  // downloads that can be joined
+  std::map<store::Digest, std::shared_ptr<Flight>> flights_;  // the latest of each blob
 };
 
 class Flights::Seat {

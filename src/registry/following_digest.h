@@ -27,7 +27,7 @@ class FollowingDigest {
   // Reports that the file's first `n_bytes` are written and final. Thread-safe; does not block.
   void advance(uint64_t n_bytes);
   // Waits for the digest of the first `n_bytes` and returns it. Returns nullopt once `stop` is set.
-  // Throws Error if the file cannot be read or is shorter. REQUIRES: no advance() was for more
+  // Throws Error if the file cannot be read or is shorter. REQUIRES: no advance() reported more
   // bytes.
   std::optional<store::Digest> finish(uint64_t n_bytes, std::stop_token stop);
 

@@ -22,7 +22,7 @@ class IdentityKey {
   // Error that names the file.
   static IdentityKey load_or_make(const std::string& path);
 
-  // Returns the private key as file text. Only the user may read it.
+  // Returns the text of the private key's file. Only the user may read that file.
   std::string to_text() const;
   // Returns the public key's bytes in base64: the middle field of a line in authorized_keys.
   std::string public_text() const;

@@ -20,8 +20,8 @@
 namespace billow::registry {
 namespace {
 
-// The bytes of a part that a crash may lose and that are then fetched again: 1/50 of the part
-// within these limits. Each save costs the disk as much as some hundred kilobytes.
+// After a crash, at most this many bytes of a part are fetched again: 1/50 of the part within these
+// limits. One save takes the disk as long as a write of some hundred kilobytes.
 constexpr uint64_t kMinSaveBytes = 1 << 20;
 constexpr uint64_t kMaxSaveBytes = 8 << 20;
 constexpr uint64_t kSaveShare = 50;
@@ -45,7 +45,7 @@ bool write_in_one_call(int fd, const std::string& text) {
   return ::pwrite(fd, text.data(), text.size(), 0) == static_cast<ssize_t>(text.size());
 }
 
-// Replaces a file atomically: after a crash, the file has either the old or the new text.
+// Replaces a file atomically: if the program crashes, the file has either the old or the new text.
 void write_text(const std::string& path, const std::string& temporary, const std::string& text) {
   const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (fd < 0) throw_system(temporary, "cannot be written");
@@ -65,8 +65,8 @@ bool overwrite_text(const std::string& path, const std::string& text) {
   return ::close(fd) == 0 && is_written;
 }
 
-// Opens a file and waits until no other program has it locked. If another program has moved or
-// removed the file in the meantime, creates a new file.
+// Opens and locks a file. Waits while another program has the file locked. If that program has
+// moved or removed the file in the meantime, creates a new file.
 int open_locked(const std::string& path, const std::stop_token& stop) {
   for (;;) {
     const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
@@ -172,12 +172,12 @@ void PartFiles::write_part(size_t index) const {
   const std::string number = std::to_string(index);
   const std::string path = path_ + "-" + number;
   const std::string text = record_of(index, parts_[index]);
-  // To create and rename a file costs a disk far more than a write.
+  // Creating and renaming a file takes a disk much longer than a write.
   if (!overwrite_text(path, text)) write_text(path, temporary_ + number, text);
 }
 
 void PartFiles::begin_flush(uint64_t first, uint64_t end) const noexcept {
-  // The call only saves time. If it fails, commit() does all the work.
+  // The call only saves time. If the call fails, commit() does all the work.
   ::sync_file_range(fd_, static_cast<off_t>(first), static_cast<off_t>(end - first),
                     SYNC_FILE_RANGE_WRITE);
 }

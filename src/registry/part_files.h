@@ -1,7 +1,7 @@
 // The files of a running download, next to the blobs of a store. Their names and contents are those
 // of Ollama's programs: sha256-HEX-partial has the bytes at their places, and sha256-HEX-partial-N
-// records how much of part N is stored. Either program can resume the other's download. One thread
-// at a time, except that several threads may call write() and save() for different parts.
+// records how much of part N is stored. Either program can resume the other's download. Not
+// thread-safe, except that several threads may call write() and save() for different parts.
 #pragma once
 
 #include <cstddef>
@@ -36,10 +36,10 @@ class PartFiles {
   // Updates the record file of a part. Called when the download of the part pauses or ends.
   void save(size_t index);
 
-  // Starts writing these bytes to the disk, so that commit() waits less. Thread-safe.
+  // Starts writing bytes first .. end - 1 to the disk, so that commit() waits less. Thread-safe.
   void begin_flush(uint64_t first, uint64_t end) const noexcept;
 
-  // Starts over, with one part if the server has no ranges, or with the planned parts.
+  // Starts over: with one part (for a server without ranges), or with the planned parts.
   void restart(bool in_one_part);
 
   // Moves the complete file to `blob_path` and removes the record files. REQUIRES: all bytes are

@@ -181,8 +181,9 @@ Reply Session::follow(Request request, std::stop_token stop, std::string* final_
     const std::optional<std::string> next =
         location.empty() ? std::nullopt : resolved_url(request.url, location);
     if (!next)
-      throw Error(ErrorCode::kIo, host_ + ": the registry redirects to no address: " +
-                                      (location.empty() ? "it gives none" : in_line(location)));
+      throw Error(ErrorCode::kIo,
+                  host_ + ": the registry's redirect has no valid address: " +
+                      (location.empty() ? "Location is missing" : in_line(location)));
     if (request.url.starts_with("https:") && next->starts_with("http:"))
       throw Error(ErrorCode::kIo, host_ + ": the registry redirects from https to http");
     request.url = *next;

@@ -1,7 +1,7 @@
 // Sends requests to one repository of a registry, such as "library/m" at registry.example. A
 // session knows the repository's address, authenticates the user on demand, and follows redirects.
-// It sends tokens and passwords only to the registry, never to the target host of a redirect.
-// Thread-safe. The Transport must outlive the session.
+// It sends tokens and passwords only to the registry and its token server, never to another host
+// after a redirect. Thread-safe. The Transport must outlive the session.
 #pragma once
 
 #include <functional>
@@ -20,7 +20,7 @@ namespace billow::registry {
 // Options for access to a registry.
 struct SessionOptions {
   bool insecure = false;  // use http
-  // Returns the user's key. Called only if a registry asks for it, which many registries never do.
+  // Returns the user's key. Called only if a registry wants a token and `login` returns no login.
   std::function<IdentityKey()> key{};
   // Returns "user:password" in base64 for registries with passwords; empty: no login.
   std::function<std::string()> login{};
@@ -39,11 +39,11 @@ class Session {
   const std::string& base() const noexcept { return base_; }
 
   // Sends a request to base() + request.url, or to request.url if it is a whole URL. Returns the
-  // reply whatever its status. After a 401, the request is sent once more with a new token. A
+  // reply whatever its status. After a 401, gets a new token and sends the request once more. A
   // request with `upload` is not sent again, because its bytes are consumed; callers send a request
   // without a body first. `on_body` receives only bodies of replies with status 200 to 299. Other
-  // bodies are in Reply::body, up to 64 KiB.
-  // Throws the errors of Transport::send(), and kPermissionDenied if the registry returns no token.
+  // bodies are in Reply::body, up to 64 KiB. Throws the errors of Transport::send(), and
+  // kPermissionDenied if the registry returns no token or refuses the second request.
   Reply send(Request request, std::stop_token stop = {});
 
   // Like send(), but follows up to 10 redirects. `final_url`, if not null, receives the address
@@ -53,8 +53,8 @@ class Session {
 
  private:
   Reply send_once(Request request, const std::string& authorization, const std::stop_token& stop);
-  // Returns the field Authorization for the next requests, after the registry has refused `used`
-  // with the reply `refusal`.
+  // Returns the value of the field Authorization for the next requests, after the registry has
+  // refused the value `used` with the reply `refusal`.
   std::string renewed(const std::string& used, const Reply& refusal, const std::stop_token& stop);
   std::string asked_token(const Challenge& challenge, const std::string& login,
                           const std::stop_token& stop);

@@ -275,7 +275,7 @@ TEST_F(SessionTest, ReportsBadRedirects) {
   EXPECT_EQ(why_not(session, "/away?to=/v2/a/m/away?to=/v2/a/m/away%3Fto=x"), "");
   EXPECT_EQ(why_not(session, "/loop"), name_.host + ": the registry redirects more than 10 times");
   EXPECT_EQ(why_not(session, "/empty"),
-            name_.host + ": the registry redirects to no address: it gives none");
+            name_.host + ": the registry's redirect has no valid address: Location is missing");
 }
 
 TEST_F(SessionTest, PassesOnOnlyBodiesOfSuccess) {

@@ -17,7 +17,7 @@ namespace {
 
 // The server kills a runner 2 seconds after it asked the runner to exit.
 constexpr std::chrono::milliseconds kSaveTime{1000};
-// Max time of saving between two passes, for clients that wait for it.
+// Max time for saving between two passes, if clients wait until their text is saved.
 constexpr std::chrono::milliseconds kSaveSlice{20};
 
 std::string text_of(const std::exception_ptr& error) {
@@ -182,7 +182,7 @@ struct EngineLoop::Run {
   bool gave_scores = false;
   size_t n_events = 0;     // events that were reported
   size_t n_prefilled = 0;  // evaluated tokens of the prompt
-  bool asks = false;       // waits for a decision about memory, and the reader knows it
+  bool asks = false;       // waits for a decision about memory; the reader was notified
 };
 
 EngineLoop::EngineLoop(std::unique_ptr<engine::Engine> engine, const LoopOptions& options)
@@ -340,14 +340,14 @@ bool EngineLoop::wait_for_work() {
   return !shared_->stopping;
 }
 
-// Saves the last sessions before the loop ends. Limited in time, because other runners wait for the
-// memory.
+// Saves the last sessions before the loop ends. The time is limited, because other runners wait for
+// the memory.
 void EngineLoop::save_sessions() {
   const Clock::time_point end = Clock::now() + kSaveTime;
   while (engine_->has_to_save() && Clock::now() < end) engine_->save_one();
 }
 
-// Saves a little if a client waits for it, so that running requests continue soon.
+// Answers questions about texts. Saves for a short time only, so that requests continue soon.
 void EngineLoop::answer_text_questions() {
   if (text_questions_.empty()) return;
   const Clock::time_point end = Clock::now() + kSaveSlice;
@@ -404,7 +404,7 @@ void EngineLoop::take_news() {
   take_embeds();
 }
 
-// Starts waiting requests while the engine has a place. They count as running from the same moment.
+// Starts waiting requests while the engine has a free place. From then on, they count as running.
 void EngineLoop::take_requests() {
   std::vector<std::shared_ptr<RequestStream>> fresh;
   {
@@ -431,7 +431,7 @@ void EngineLoop::start(const std::shared_ptr<RequestStream>& stream) {
   }
 }
 
-// Runs one pass and passes its results to the readers. Readers wake up while the loop ends finished
+// Runs one pass and gives its results to the readers. Readers wake up while the loop ends finished
 // requests.
 void EngineLoop::step() {
   const Clock::time_point begin = Clock::now();
@@ -458,12 +458,12 @@ void EngineLoop::step() {
   notify(news);
 }
 
-// Called without the mutex: a reader that wakes up while it is held would only wait again.
+// REQUIRES: the mutex is not held, because a reader that wakes up would wait for the mutex.
 void EngineLoop::notify(const News& news) {
   for (const auto& [stream, chunk] : news) stream->changed_.notify_one();
 }
 
-// Records the prefill of a pass that took `time`. Returns how many prompt tokens it evaluated.
+// Records the prefill of a pass of duration `time`. Returns how many prompt tokens were evaluated.
 size_t EngineLoop::take_prefill(std::chrono::nanoseconds time, News& news) {
   size_t sum = 0;
   for (const std::unique_ptr<Run>& run : runs_) {
@@ -547,7 +547,7 @@ void EngineLoop::add_asking(News& news) {
   }
 }
 
-// A budget takes effect after a pass with it, when sequences that waited for memory have got it.
+// Publishes a budget as in effect: after a pass with it, waiting sequences have their memory.
 void EngineLoop::publish() {
   const std::scoped_lock lock(shared_->mutex);
   shared_->budget_version = budget_version_;

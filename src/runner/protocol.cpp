@@ -183,7 +183,7 @@ std::optional<constraint::Constraint> constraint_of(const Json& head) {
   return constraint;
 }
 
-// `field` is the name of the field that says there are n ids.
+// Parses n token ids. `field` is the field that contains n, for the error message.
 std::vector<int32_t> token_ids(std::string_view bytes, size_t n, const char* field) {
   if (bytes.size() != n * sizeof(int32_t)) {
     throw Error(ErrorCode::kInvalidInput,
@@ -242,7 +242,7 @@ void add_logprobs(Json& out, const char* name, const std::vector<engine::Sampled
   }
 }
 
-// Text never has invalid UTF-8 here. If it has, the bytes become U+FFFD.
+// All text should be valid UTF-8 here. If some text is not, U+FFFD replaces the invalid bytes.
 std::string line(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }

@@ -14,7 +14,7 @@
 namespace billow::runner {
 namespace {
 
-constexpr size_t kMaxPasses = 64;  // that /health reports
+constexpr size_t kMaxPasses = 64;  // max passes in /health
 
 }  // namespace
 

@@ -64,19 +64,19 @@ LoadModel own_model(std::string path, engine::EngineOptions engine, LoopOptions 
 //                     texts, tokens, ms], oldest first, and "degraded": why its last passes failed
 //   POST /completion  see runner/protocol.h; responds with application/x-ndjson. A request that is
 //                     rejected before its evaluation gets its specific status. Closing the
-//                     connection cancels. 501 if the model only embeds.
+//                     connection cancels the request. 501 if the model only embeds.
 //   POST /embed       see runner/protocol.h; responds with application/octet-stream. Closing the
-//                     connection cancels. 503 with Retry-After: too many texts wait.
+//                     connection cancels the request. 503 with Retry-After: too many texts wait.
 //   POST /tokenize    {"content","add_special"?,"parse_special"?} -> {"tokens":[...]}
 //   POST /detokenize  {"tokens":[...]} -> {"content"}; U+FFFD replaces invalid UTF-8
 //   POST /prefixes    {"root","max"} -> {"prefixes":[{"tokens","digests":["..."]}]}: at most "max"
 //                     cached prefixes, the last used ones. Each block has a digest of 16 digits
-//                     (kv/prefix_digest.h). Its root is "root", a blank and the KV's format.
+//                     (kv/prefix_digest.h). The root is "root", a blank and the KV's format.
 //   POST /text        {"action":"save"|"forget","tokens":[...],"adapters"?:["/path"],"salt"?:7} ->
 //                     {"tokens","bytes"}. "save" writes cached KV to disk and returns how much of
-//                     the text is there. "forget" removes the text from the prefix cache, as far as
-//                     no other text has it, and returns how much that was. 501 if the model does
-//                     not cache KV by texts.
+//                     the text is on disk. "forget" removes the end of the text that no other text
+//                     shares from the prefix cache, and returns the size of this end. 501 if the
+//                     model does not cache KV by texts.
 //   POST /budget      {"bytes":N,"version"?,"ceiling"?} -> {}: sets another memory budget. /health
 //                     shows its version after it takes effect. The runner must not ask for a
 //                     budget above the ceiling.

@@ -20,8 +20,8 @@
 
 namespace billow::runner {
 
-// Texts to embed, for one waiting thread. Until the engine takes the job, the mutex of the shared
-// state guards it. Afterwards, the mutex guards only the fields that its end sets.
+// Texts to embed, for one waiting thread. Until the engine takes the job, the shared state's mutex
+// guards the job. Then the mutex guards only `cancelled` and the fields that the job's end sets.
 struct EngineLoop::EmbedJob {
   std::vector<std::vector<int32_t>> texts;
   engine::AdapterFiles adapters;
@@ -57,7 +57,7 @@ struct SharedState {
   bool news = false;  // the loop must look at the shared state
   bool stopping = false;
   std::exception_ptr broken;
-  std::optional<MemoryBudget> budget;  // set before the next pass
+  std::optional<MemoryBudget> budget;  // a new budget for the next pass
   std::vector<PrefixQuestion> prefix_questions;
   std::vector<TextQuestion> text_questions;
   // Streams and embedding jobs that the engine has started and that have not ended.

@@ -29,7 +29,7 @@ struct ModelFacts {
   uint64_t adapter_bytes = 0;    // of the adapters while a request uses them
   std::string adapters{};        // identifies the adapters; empty: none
   Engine engine = Engine::kOwn;  // the engine that runs the model: not kAuto
-  // How llama-server's model takes pictures; absent: it takes none.
+  // How the model takes pictures in llama-server; absent: the model takes no pictures.
   std::optional<context::PictureRule> pictures{};
   // Whether Billow's own engine encodes pictures with the model's projector.
   bool encodes_pictures = false;
@@ -49,7 +49,7 @@ using DescribeModel = std::function<ModelFacts(const std::string& path, const En
                                                std::stop_token stop)>;
 
 // Returns a function that runs `program` for each call. `arguments` are the additional arguments of
-// runners. Throws Error if the program cannot be run. Kills the program after `time` or on `stop`.
+// runners. The function throws Error if the program fails, and kills it after `time` or on `stop`.
 DescribeModel describe_with(std::string program, std::vector<std::string> arguments = {},
                             std::chrono::milliseconds time = std::chrono::seconds(60));
 

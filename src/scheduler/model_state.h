@@ -1,5 +1,5 @@
-// The planner's state of one model: its runner, its memory, its requests. Owned by the planner; one
-// thread at a time.
+// The planner's state of one model: its runner, its memory, its requests. The planner owns the
+// state. Not thread-safe.
 #pragma once
 
 #include <compare>
@@ -43,14 +43,14 @@ struct ModelState {
   Phase phase = Phase::kAbsent;
 
   std::map<Turn, Ticket> waiting;
-  std::map<RequestId, Ticket> running;  // the references to the runner
+  std::map<RequestId, Ticket> running;  // these keep the runner loaded
 
   // Memory. The runner may use granted_bytes. asked_bytes is its latest budget, at most
   // granted_bytes. Both are equal after the runner has freed the difference.
   uint64_t granted_bytes = 0;
   uint64_t asked_bytes = 0;
   uint64_t version = 0;         // of asked_bytes
-  bool ask_is_pending = false;  // no report has shown the version of asked_bytes yet
+  bool ask_is_pending = false;  // the runner has not yet applied a lower asked_bytes
   uint64_t fixed_bytes = 0;     // held after the load
   uint64_t scratch_bytes = 0;   // max of its assigned requests; the runner keeps it
   uint64_t held_bytes = 0;      // last reported
@@ -58,7 +58,7 @@ struct ModelState {
   uint64_t wanted_bytes = 0;
   bool is_asking = false;  // a running request is paused until wanted_bytes are granted or denied
   uint64_t promised_bytes = 0;  // granted for wanted_bytes, and not yet reported as held
-  bool wants_all = false;       // its load ran out of memory: retry with the whole budget
+  bool wants_all = false;       // a load ran out of memory: retry with the whole budget
 
   Duration session{};
   Time expires_at = kNever;            // while idle
@@ -68,7 +68,7 @@ struct ModelState {
   Time last_progress{};
   uint64_t n_loaded = 0;
   uint64_t n_finished = 0;  // requests that this runner has finished
-  FairTurns turns;          // of tenants with names
+  FairTurns turns;          // empty until a tenant with a name arrives
   CrashHistory crashes;
   bool holds_bulk_back = false;  // a request that is not bulk waits, for this or another model
 
@@ -86,9 +86,9 @@ struct ModelState {
   Ticket take_head();
   // Adds a request that waits.
   void add_waiting(Ticket ticket);
-  // The request begins. REQUIRES: it was the head.
+  // Records the start of a request. REQUIRES: the request was the head.
   void begin_turn(const Request& request);
-  // The real work of a request became known.
+  // Replaces the expected work of a finished request by its real work, n_tokens.
   void correct_turn(const Request& request, uint64_t n_tokens);
   // Returns the number of waiting requests that are not bulk.
   size_t n_waiting_interactive() const;
@@ -96,16 +96,16 @@ struct ModelState {
   // Returns the memory that the runner must keep: its fixed memory and the memory of its requests.
   // With `more`, includes the need of that request.
   uint64_t floor_bytes(const Ticket* more = nullptr) const;
-  // Returns the bytes that its budget lacks for one more request. If that is a bulk request and
-  // others run, includes the same memory once more, so that memory for other requests stays free.
+  // Returns the bytes that its budget lacks for one more request. If this is a bulk request and
+  // others run, counts its KV memory twice, so that memory for other requests stays free.
   uint64_t lacking_bytes(const Ticket& more) const;
   uint64_t idle_bytes() const;
   // Returns the bytes that the runner will free soon, without a new action.
   uint64_t returning_bytes() const;
-  // Returns true if no request runs and the first waiting request does not fit the budget.
+  // Returns whether the runner may be unloaded: no request runs, and none can start in the budget.
   bool can_leave() const;
 
-  // Removes a running request. Its memory counts as idle from now on, whatever older reports say.
+  // Removes a running request. Its memory counts as idle immediately, before the runner reports it.
   void release(RequestId id, Time now);
   // Resets the state after the runner has ended. The caller must handle the running requests.
   void clear_runner();

@@ -1,4 +1,4 @@
-// Decides which models give up memory or are unloaded when another model needs room. A pure
+// Decides which models free memory or are unloaded when another model needs room. A pure
 // function.
 #pragma once
 
@@ -36,8 +36,8 @@ struct Room {
 };
 
 // Returns the steps that free n_bytes and n_places. Takes idle memory before it unloads a model.
-// Unloads idle models before busy models, then shorter sessions first, then by key. Takes as many
-// steps as needed, or all if that is still too little.
+// Unloads idle models before busy models, then draining models first, then shorter sessions, then
+// by key. Takes as many steps as needed, or all if that is still too little.
 Room make_room(std::span<const Holder> holders, uint64_t n_bytes, size_t n_places);
 
 }  // namespace billow::scheduler

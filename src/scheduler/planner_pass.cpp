@@ -1,5 +1,5 @@
 // Derives actions from the state of all models after each event. The same state gives the same
-// actions, and the final state gives no further actions: see Planner::finish.
+// actions. Planner::finish() repeats the pass until the pass gives no further actions.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,8 +25,8 @@ void Planner::pass() {
   forget_models();
 }
 
-// Bulk requests start only while no other request waits, whatever its model: all models share the
-// processor and the memory. Running ones continue.
+// Bulk requests start only while no interactive request of any model waits, because all models
+// share the processor and the memory. Running bulk requests continue.
 void Planner::hold_bulk_back() {
   const bool holds = n_waiting_interactive() > 0;
   for (auto& [key, model] : models_) model.holds_bulk_back = holds;
@@ -43,8 +43,8 @@ void Planner::end_stuck_loads() {
   }
 }
 
-// Running requests get memory before waiting ones, because they finish sooner. A paused request
-// gets all idle memory, and is informed if that is too little.
+// Running requests get memory before waiting ones, because they finish sooner. Unloads idle models
+// only for a paused request. If that is too little, sends the runner its max budget (the ceiling).
 void Planner::grow_running() {
   for (auto& [key, model] : models_) {
     if (model.phase != Phase::kReady || model.wanted_bytes == 0) continue;
@@ -61,7 +61,7 @@ void Planner::grow_running() {
   }
 }
 
-// Rejects requests that no longer fit, because a model may be larger than its header said.
+// Rejects requests that no longer fit, because a loaded model may be larger than calculated.
 void Planner::refuse_impossible() {
   for (auto& [key, model] : models_) {
     while (model.phase == Phase::kReady && model.head() != nullptr) {
@@ -154,7 +154,7 @@ bool Planner::meet_growth(const Demand& demand) {
   return true;
 }
 
-// Frees n_bytes and n_places of other models, in addition to memory that is already being freed.
+// Makes other models free n_bytes and n_places. Memory that is already being freed counts, too.
 void Planner::claim_room(const Demand& demand, uint64_t n_bytes, size_t n_places) {
   const uint64_t coming = free_bytes() + returning_bytes() - demand.model->returning_bytes();
   std::vector<ModelState*> models;
@@ -266,8 +266,8 @@ uint64_t Planner::ceiling_of(const ModelState& model) const {
   return bytes;
 }
 
-// Tries to raise the model's budget by n_bytes. kDone: raised. kComing: memory of other models is
-// being freed for it. Unloads idle models only with may_unload.
+// Tries to raise the model's budget by n_bytes. kDone: raised. kComing: other models are
+// freeing enough memory. kDenied: neither. Unloads idle models only with may_unload.
 Planner::Growth Planner::try_grow(ModelState& model, uint64_t n_bytes, bool may_unload) {
   const uint64_t budget = saturating_add(model.asked_bytes, n_bytes);
   const uint64_t lacking = saturating_subtract(budget, model.granted_bytes);

@@ -1,5 +1,5 @@
-// Calls a runner over its Unix socket: the wire side of Runner. Reuses connections, one per call in
-// flight. Owns the connections. Thread-safe.
+// Implements the calls of Runner over a Unix socket. Each call in flight has its own connection;
+// later calls reuse the connection. Owns the connections. Thread-safe.
 #pragma once
 
 #include <chrono>
@@ -19,7 +19,7 @@ namespace billow::scheduler {
 // could not be opened.
 class RunnerClient {
  public:
-  // `answer_timeout` applies to each step of the responses of health() and set_budget().
+  // `answer_timeout`: max time to connect, and without a byte, in health() and set_budget().
   explicit RunnerClient(std::string socket_path,
                         std::chrono::milliseconds answer_timeout = std::chrono::seconds(10));
 

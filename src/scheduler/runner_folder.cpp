@@ -19,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kPrefix = "billow-runners-";
-// A younger folder without a lock is being created.
+// A folder without a lock is stale only if it is older. Otherwise its server is starting.
 constexpr time_t kYoungSeconds = 60;
 // Max length of a socket's path, minus the part after the parent.
 constexpr size_t kMaxParentBytes = 107 - 40;
@@ -37,7 +37,7 @@ std::string usual_parent() {
   return is_usable(temporary) ? temporary : "/tmp";
 }
 
-// Returns whether no server uses the folder. Ignores links and folders of other users.
+// Returns whether no server uses the folder. Returns false for links and folders of other users.
 bool is_stale(const fs::path& folder) {
   struct stat status{};
   if (::lstat(folder.c_str(), &status) != 0 || !S_ISDIR(status.st_mode) ||
@@ -83,7 +83,7 @@ RunnerFolder::RunnerFolder(const std::string& parent) {
   remove_stale(chosen);
   while (lock_ < 0) {
     path_ = chosen + "/" + kPrefix + "XXXXXX";
-    // mkdtemp() creates it for this user only.
+    // mkdtemp() creates a folder that only this user can read.
     if (::mkdtemp(path_.data()) == nullptr)
       throw system_error("cannot create a folder for runners in", chosen, errno);
     lock_ = take_lock(path_);

@@ -14,7 +14,7 @@ namespace {
 
 // Returns the tokens that a call cost, if it reports them.
 std::optional<uint64_t> work_of(const CompletionEnd& end) {
-  if (end.done_reason.empty()) return std::nullopt;  // the client ended it
+  if (end.done_reason.empty()) return std::nullopt;  // the client ended the call
   return end.n_prompt - std::min(end.n_prompt, end.n_cached) + end.n_generated;
 }
 std::optional<uint64_t> work_of(const EmbedOutputs&) { return std::nullopt; }
@@ -53,7 +53,7 @@ class StrandLease final : public Lease {
   }
 
  private:
-  // Retries the call on other runners until the planner ends the request.
+  // Makes the call. If a runner fails, retries on other runners until the planner ends the request.
   template <typename Result, typename Call>
   Result on_a_runner(const Call& call) {
     for (;;) {

@@ -35,7 +35,7 @@ struct Failure {
   std::string text;
 };
 
-// Converts an exception of a handler.
+// Returns the status and the error message for an exception of a handler.
 Failure failure_of(const std::exception_ptr& thrown) {
   try {
     std::rethrow_exception(thrown);
@@ -145,7 +145,7 @@ class Caller {
     Failure failure;
     std::exception_ptr broken;  // the client must see that the response is incomplete
     std::shared_ptr<keys::Account> account;
-    std::optional<keys::Account::Use> use;  // the place of this request among those of its key
+    std::optional<keys::Account::Use> use;  // counts this request for its key
     try {
       use = begin(call, account);
       if (route_.writes_store && context_.read_only)
@@ -155,7 +155,7 @@ class Caller {
       route_.handler(call);
     } catch (...) {
       failure = failure_of(std::current_exception());
-      // The client is still there, so the server has cancelled the request.
+      // The client is still connected, so the server has cancelled the request.
       if (failure.status == kClientGone && call.is_cancelled_by_server())
         failure = {503, std::string(http::kShuttingDown)};
       if (call.status() == 0)
@@ -174,7 +174,7 @@ class Caller {
   }
 
  private:
-  // Begins the request of an API key. Throws http::StatusError if the limits of the key refuse it.
+  // Counts a request for its API key. Throws http::StatusError if the key or its limits refuse it.
   std::optional<keys::Account::Use> begin(api::Call& call,
                                           std::shared_ptr<keys::Account>& account) const {
     if (context_.keys == nullptr || !access_.role) return std::nullopt;

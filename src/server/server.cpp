@@ -44,7 +44,7 @@ namespace {
 // Time that requests have to end after the drain has cancelled them.
 constexpr std::chrono::milliseconds kCancelTime{1'000};
 
-// Sink for the one token that a preloaded model generates, so that the first request finds it warm.
+// Sink for preloading. A preloaded model generates one token, so that the first request is fast.
 class WarmUp : public api::Sink {
  public:
   bool delta(const api::Delta&) override { return true; }
@@ -69,7 +69,7 @@ void preload(api::Generator& generator, api::Embedder& embedder, const std::stri
   generator.run(request, sink, stop, trace);
 }
 
-// Max time for a readiness request of the server or a model.
+// Max time to check the store at startup, and to look up a model for a readiness request.
 constexpr std::chrono::milliseconds kProbeTimeout{10'000};
 constexpr std::chrono::milliseconds kSampleEvery{2'000};
 constexpr std::chrono::milliseconds kKeysEvery{1'000};
@@ -168,7 +168,7 @@ class Server::Parts {
       if (stopped_) return false;
     }
     end_preloading();
-    feed_.close();  // its readers would keep the server alive
+    feed_.close();  // otherwise its readers would delay the drain
     const auto until = std::chrono::steady_clock::now() + timeout;
     const bool answered = http_->drain(timeout, kCancelTime);
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
@@ -236,7 +236,7 @@ class Server::Parts {
     }
   }
 
-  // Removes unused blobs. If the file system does not respond, the server starts without this.
+  // Removes unused blobs. If this fails or takes too long, the server starts anyway.
   void prune() {
     try {
       lookups_.get<store::Pruned>("removing unused blobs", {.timeout = kPruneTimeout},
@@ -279,7 +279,7 @@ class Server::Parts {
     return http;
   }
 
-  // Checks the web page or the host, then the API key.
+  // Checks the origin of a web page or the host name, then the API key.
   http::Verdict admit(const http::Request& request, http::BindKind bind, std::string_view route) {
     http::Verdict verdict = http::check_access(origins_, names_, bind, request);
     if (!keys_ || verdict.answer || !verdict.refusal.empty()) return verdict;
@@ -289,7 +289,7 @@ class Server::Parts {
     return by_key;
   }
 
-  // Reads the file of keys again when it has changed.
+  // Reads the file of keys again after each change of the file.
   void watch_keys(const std::stop_token& stop) {
     std::mutex mutex;
     std::condition_variable_any stopped;
@@ -452,7 +452,7 @@ class Server::Parts {
   api::PictureAddresses picture_addresses_;
   api::LocalGenerator generator_;
   api::LocalEmbedder embedder_;
-  const std::unique_ptr<TraceExporter> exporter_;  // null: traces stay here
+  const std::unique_ptr<TraceExporter> exporter_;  // null: traces are not exported
   CallContext context_;
   const Operations operations_;
   const http::AllowedOrigins origins_;

@@ -26,9 +26,9 @@ using std::chrono::seconds;
 constexpr std::string_view kPath = "/v1/traces";
 constexpr uint64_t kMaxReplyBytes = uint64_t{64} << 10;
 constexpr size_t kMaxWhyBytes = 300;
-constexpr milliseconds kTimeout{10'000};  // to connect, and without a byte
+constexpr milliseconds kTimeout{10'000};  // to connect, and max time without a byte
 
-// The statuses that the protocol names for another attempt.
+// Returns whether the protocol (OTLP/HTTP) allows a retry after this status.
 bool may_retry(int status) {
   return status == 429 || status == 502 || status == 503 || status == 504;
 }
@@ -41,7 +41,7 @@ std::optional<Number> number_of(std::string_view text) {
   return value;
 }
 
-// Returns how many spans the collector did not take although it took the others.
+// Returns how many spans the collector rejected, if it accepted the others.
 uint64_t rejected_spans(const std::string& body) {
   const Json reply = Json::parse(body, nullptr, false);
   if (!reply.is_object() || !reply.contains("partialSuccess")) return 0;
@@ -53,7 +53,7 @@ uint64_t rejected_spans(const std::string& body) {
                            : 0;
 }
 
-// Several servers that lost the same collector must not come back at the same moment.
+// Returns a random time from time / 2 to `time`, so that servers do not all retry at the same time.
 milliseconds spread(milliseconds time) {
   thread_local std::minstd_rand random{std::random_device{}()};
   return milliseconds(
@@ -169,7 +169,7 @@ void TraceExporter::run() {
   changed_.notify_all();
 }
 
-// Waits for traces, and for more of them for a while. Returns the oldest; none at the end.
+// Waits for traces, then a short time for more. Returns the oldest traces; none at shutdown.
 TraceExporter::Batch TraceExporter::next() {
   std::vector<Waiting> taken;
   {
@@ -190,7 +190,7 @@ TraceExporter::Batch TraceExporter::next() {
   return batch;
 }
 
-// Sends a batch until the collector takes or refuses it, or the time is over.
+// Sends a batch, with retries, until the collector accepts or refuses it, or the time is over.
 void TraceExporter::deliver(const Batch& batch) {
   uint64_t n_spans = 0;
   for (const metrics::OtlpTrace& trace : batch) n_spans += trace.n_spans();
@@ -207,7 +207,7 @@ void TraceExporter::deliver(const Batch& batch) {
     const auto left = std::chrono::ceil<milliseconds>(until - now);
     // The collector can ask for a longer pause, but not for a shorter one.
     const milliseconds asked = reply ? reply->retry_after.value_or(seconds(0)) : milliseconds(0);
-    // At the end of the program, one attempt remains.
+    // If the program ends, only one more attempt is made.
     is_last = !pause(std::min(left, std::max(asked, spread(doubling))));
     doubling = std::min(2 * doubling, limits_.max_pause);
   }
@@ -224,13 +224,13 @@ std::optional<CollectorReply> TraceExporter::attempt(const std::string& body, st
   }
 }
 
-// Returns false if the program ends.
+// Waits for `time`. Returns false if the program ends.
 bool TraceExporter::pause(milliseconds time) {
   std::unique_lock lock(mutex_);
   return !changed_.wait_for(lock, time, [this] { return is_ending_; });
 }
 
-// Takes a reply that is no reason for another attempt.
+// Handles a reply after which the batch is not sent again.
 void TraceExporter::take_reply(const CollectorReply& reply, uint64_t n_spans) {
   if (reply.status < 200 || reply.status >= 300)
     return lose(&metrics::SpanCounts::n_lost_refused, n_spans,
@@ -256,7 +256,7 @@ void TraceExporter::lose(Count count, uint64_t n, const std::string& why) {
   warn(why);
 }
 
-// Logs a failure, but at most one in `log_every`.
+// Logs a failure, but at most one per `log_every`.
 void TraceExporter::warn(const std::string& why) {
   uint64_t n_lost = 0;
   {

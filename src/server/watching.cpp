@@ -32,7 +32,7 @@ Json model_json(const scheduler::LoadedModel& loaded) {
   return json;
 }
 
-// Adds to a queue that drops its oldest values.
+// Appends a value. If there are then more than n_max values, drops the oldest.
 template <typename Value>
 void keep(std::deque<Value>& values, Value value, size_t n_max) {
   values.push_back(std::move(value));

@@ -14,14 +14,14 @@ constexpr std::string_view kAlpha = "adapter.lora.alpha";
 
 [[noreturn]] void refuse(const std::string& why) { throw Error(ErrorCode::kInvalidInput, why); }
 
-// Returns the common rank of all pairs, for an adapter without an alpha. The factor of such an
-// adapter is the scale alone.
+// Returns the common rank of all pairs, for an adapter without an alpha. Such an adapter is
+// multiplied by the scale alone, and an alpha equal to the rank has the same effect.
 float common_rank(const gguf::File& adapter) {
   uint64_t rank = 0;
   for (const gguf::TensorInfo& tensor : adapter.tensors()) {
     if (!tensor.name.ends_with(".lora_b")) continue;
     if (rank != 0 && tensor.shape[0] != rank)
-      refuse(adapter.path() + ": cannot scale an adapter without an alpha whose ranks differ");
+      refuse(adapter.path() + ": cannot scale an adapter without an alpha and with several ranks");
     rank = tensor.shape[0];
   }
   return static_cast<float>(rank);

@@ -17,8 +17,8 @@ struct FileStatus {
   Time modified;
 };
 
-// Returns the status of a regular file and follows links. Returns nullopt if there is no such file,
-// for any reason.
+// Returns the status of a regular file and follows links. Returns nullopt if there is no such file
+// or its status cannot be read.
 std::optional<FileStatus> file_status(const std::string& path);
 // Returns the status of the file or link itself. Returns nullopt for folders and missing entries.
 std::optional<FileStatus> entry_status(const std::string& path);
@@ -39,13 +39,13 @@ struct Child {
   bool is_folder = false;  // follows links
 };
 // Like children(), but with the kind of each entry. On common file systems, the folder itself has
-// the kinds, so no entry is touched. Adds an existing folder that cannot be read to `unreadable`,
+// the kinds, so no entry is opened. Adds an existing folder that cannot be read to `unreadable`,
 // if given.
 std::vector<Child> typed_children(const std::string& folder,
                                   std::vector<std::string>* unreadable = nullptr);
 bool is_folder(const std::string& path);
-// Return an errno value if a folder cannot be listed, or if files in it cannot be created or
-// removed. Return 0 if it is possible.
+// Return an errno value if a folder cannot be listed, or if files in the folder cannot be created
+// or removed. Return 0 if this is possible.
 int why_not_listed(const std::string& folder);
 int why_not_writable(const std::string& folder);
 // Locks an unfinished file that no gguf::AtomicFile writes, in any process. While the lock is held,
@@ -64,10 +64,10 @@ class UnwrittenFile {
   bool is_written_ = false;
 };
 
-// Creates one folder and flushes its parent folder. Throws Error. It is not an error if the folder
-// exists.
+// Creates one folder and flushes its parent folder. Throws Error if the folder cannot be created.
+// Does nothing if the folder exists.
 void make_folder(const std::string& folder);
-// Writes renames and removals in a folder to the disk, if the file system can.
+// Flushes renames and removals in a folder to the disk, if the file system can do this.
 void flush_folder(const std::string& folder) noexcept;
 
 }  // namespace billow::store

@@ -89,15 +89,15 @@ class Reader {
     }
   }
 
-  // Reads up to the next space on this line. Returns an empty word at the end of the line.
+  // Reads up to the next white space on this line. Returns an empty word at the end of the line.
   std::string_view word() {
     skip(kBlanksOfALine);
     const size_t end = text_.find_first_of(kBlanks, at_);
     return take(std::min(end, text_.size()) - at_);
   }
 
-  // Reads the rest of the line. If the line begins with a quote, reads the quoted text, up to a
-  // line that ends in the same quote. Throws Error if the value or the closing quote is missing.
+  // Reads the rest of the line. If it begins with a quote, reads the quoted text, which ends with
+  // the same quote at a line's end. Throws Error if the value or the closing quote is missing.
   std::string_view value() {
     skip(kBlanksOfALine);
     for (const std::string_view quote : {"\"\"\"", "\""}) {

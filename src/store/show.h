@@ -1,5 +1,5 @@
-// Builds the reply of `show` for a model, as JSON in the form of Ollama's /api/show. Functions
-// depend only on their arguments and on the GGUF files. Thread-safe.
+// Builds the reply of `show` for a model, as JSON in the form of Ollama's /api/show. Functions read
+// only their arguments, the GGUF files and the time zone. Thread-safe.
 #pragma once
 
 #include <chrono>
@@ -20,8 +20,8 @@ Json tensor_list(const gguf::File& file);
 // Returns a line for each value of an object of options: the key padded to 30 columns, a space, and
 // the value. Strings are in quotes as Go writes them.
 std::string parameters_text(const std::string& params_json);
-// Returns a Modelfile that creates the model. It includes the used template, unless the template is
-// in the GGUF file.
+// Returns a Modelfile that creates the model. The Modelfile has the used template, unless this
+// template is in the GGUF file.
 std::string modelfile_text(const Model& model, const PromptTraits& traits);
 
 struct ShowOptions {
@@ -35,13 +35,13 @@ Json show_json(const Model& model, const PromptTraits& traits, const ShowOptions
 // Returns {"parent_model", "format", "family" ...}.
 Json details_json(const Details& details);
 
-// Returns the part of a model that a listing of loaded models shows, as compact JSON: {"digest",
+// Returns the data that a listing of loaded models shows for a model, as compact JSON: {"digest",
 // "details", "weights"}. Digests are hexadecimal. A loaded model keeps this text, because the
 // stored model may be deleted or replaced.
 std::string loaded_label(const Model& model);
-// Returns RFC 3339 text with the nonzero digits of the nanoseconds, in the machine's time zone.
+// Returns RFC 3339 text in the machine's time zone, without trailing zeros of the nanoseconds.
 std::string local_time_text(Time time);
-// Formats times further in the future than Time can hold. `rest` is less than a second.
+// The same for times that Time cannot hold. `rest` is less than a second.
 std::string local_time_text(std::chrono::sys_seconds seconds, std::chrono::nanoseconds rest);
 
 }  // namespace billow::store

@@ -1,4 +1,4 @@
-// Locks a store that several servers share. The servers may be threads of one process or separate
+// Locks a store that several servers share. The servers may be in one process or in separate
 // processes. Only one server changes the store at a time. No server removes blobs while another
 // server creates a model from blobs. Readers need no lock. The system releases the locks of a
 // process when it ends, even after a crash.
@@ -21,8 +21,8 @@ class StoreLock {
   StoreLock(const StoreLock&) = delete;
   StoreLock& operator=(const StoreLock&) = delete;
 
-  // During its lifetime, no other object changes the store. Throws Error (kIo) if other changes do
-  // not end in time.
+  // While a Change exists, no other object changes the store. The constructor throws Error (kIo) if
+  // other changes do not end in time.
   class Change {
    public:
     explicit Change(StoreLock& lock) : lock_(lock) { lock_.begin_change(); }
@@ -39,9 +39,9 @@ class StoreLock {
   void begin_making();
   void end_making() noexcept;
 
-  // Allows the removal of blobs during its lifetime, if it is not false. No other object then
-  // creates a model. Creators that use this object wait in begin_making(), or have already
-  // registered the blobs that they need.
+  // Allows the removal of blobs during its lifetime, if it converts to true. Then no other
+  // StoreLock creates a model. Creators that use this StoreLock wait in begin_making(), or have
+  // already registered the blobs that they need.
   class Removal {
    public:
     explicit Removal(StoreLock& lock) : lock_(lock), granted_(lock.begin_removal()) {}
@@ -62,7 +62,7 @@ class StoreLock {
   void end_removal() noexcept;
   void open_file();
   // Sets the lock of a byte of the file: F_RDLCK, F_WRLCK or F_UNLCK. Returns false if another
-  // process has the lock.
+  // StoreLock, in this or another process, has the lock.
   bool set(int byte, short kind) noexcept;
   void set_in_time(int byte, short kind, const char* whom);
 

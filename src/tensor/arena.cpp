@@ -9,8 +9,8 @@
 namespace billow::tensor {
 namespace {
 
-// Reserved address space, so that pieces never move and no pass leaves a gap; more than any pass
-// needs.
+// Size of the reserved address space: more than any pass needs. The arena grows in place, so pieces
+// never move.
 constexpr size_t kMaxBytes = size_t{64} << 30;
 
 constexpr size_t rounded_up(size_t n, size_t unit) { return (n + unit - 1) / unit * unit; }
@@ -18,7 +18,7 @@ constexpr size_t rounded_up(size_t n, size_t unit) { return (n + unit - 1) / uni
 [[noreturn]] void refuse(size_t n_bytes) {
   throw Error(ErrorCode::kOutOfMemory,
               "no memory for " + std::to_string(n_bytes) +
-                  " bytes of scratch; close other programs or use a smaller model");
+                  " bytes of scratch memory; close other programs or use a smaller model");
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ class Arena {
   // An arena that counts bytes and holds no memory. Its pieces must not be read or written.
   struct Counting {};
   explicit Arena(Counting) noexcept : counting_(true) {}
-  // Uses a part of another arena's memory, aligned to kAlignment, which must outlive this one.
+  // Uses a part of another arena's memory, aligned to kAlignment. The other arena must live longer.
   // REQUIRES: allocations fit into this part.
   explicit Arena(std::span<std::byte> lent) noexcept
       : base_(lent.data()), n_held_(lent.size()), lent_(true) {}
@@ -40,7 +40,7 @@ class Arena {
     return {array<float>(n_rows * n_cols), n_rows, n_cols};
   }
 
-  // A position in the arena; release(mark) frees everything allocated since mark().
+  // A position in the arena. release(mark) frees everything that was allocated after mark().
   using Mark = size_t;
   Mark mark() const noexcept { return used_; }
   void release(Mark mark) noexcept { used_ = mark; }
@@ -60,7 +60,7 @@ class Arena {
   bool counting_ = false;
 };
 
-// Frees at the end of a scope everything allocated in it.
+// At the end of a scope, frees everything that was allocated in the scope.
 class ArenaScope {
  public:
   explicit ArenaScope(Arena& arena) noexcept : arena_(arena), mark_(arena.mark()) {}

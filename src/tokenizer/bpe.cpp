@@ -1,7 +1,7 @@
 // Byte-pair encoding: merges within words of the pre-tokeniser, by rank. Byte-level vocabularies
 // (gpt2) start from single bytes; raw-text vocabularies (gemma4 and similar) start from UTF-8
-// characters. Symbols are numbers: the id of a token, or a number above all ids for a text that is
-// only a part of merges.
+// characters. Symbols are numbers: the id of a token, or a number above all ids for a text that
+// occurs in merges but is not a token.
 #include <array>
 #include <string>
 #include <unordered_map>
@@ -70,7 +70,7 @@ class BpeEncoder : public Encoder {
     return symbol < static_cast<uint32_t>(vocabulary_.n_tokens());
   }
 
-  // Returns the number of a text; makes a new number if the text has none.
+  // Returns the number of a text. Gives the text a new number if it has none.
   uint32_t intern(std::string_view text) {
     const TokenId id = vocabulary_.find(text);
     if (id != kNoToken) return static_cast<uint32_t>(id);
@@ -109,7 +109,7 @@ class BpeEncoder : public Encoder {
       const size_t space = merge.find(' ', 1);
       if (space == std::string_view::npos) {
         throw vocabulary_error(file, std::string(kKey) + "[" + std::to_string(rank) +
-                                         "] is not two texts with a space between");
+                                         "] must be two texts separated by a space");
       }
       const std::string_view left = merge.substr(0, space);
       const std::string_view right = merge.substr(space + 1);
@@ -182,7 +182,7 @@ class BpeEncoder : public Encoder {
   bool escape_spaces_;
   bool ignore_merges_;
   bool newline_words_;
-  std::array<uint32_t, 256> byte_symbols_{};  // first symbols of words, for byte-level vocabularies
+  std::array<uint32_t, 256> byte_symbols_{};  // symbols of bytes, for byte-level vocabularies
   std::array<TokenId, 256> byte_tokens_{};    // tokens for bytes whose symbol is not a token
   std::unordered_map<std::string, uint32_t> others_;  // symbols that are not tokens
   PairMap ranks_;

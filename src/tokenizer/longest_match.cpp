@@ -1,5 +1,5 @@
-// RWKV's tokenizer (kind "rwkv"). It takes the longest token at each place, from left to right and
-// byte by byte. It has no words and no merges.
+// RWKV's tokenizer (kind "rwkv"). At each place from left to right, it takes the longest
+// token, compared as bytes. It has no words and no merges.
 #include <string>
 
 #include "tokenizer/encoder.h"

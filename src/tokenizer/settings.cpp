@@ -92,7 +92,7 @@ const KindDefaults& kind_of(const gguf::File& file) {
   const auto name = file.get_string("tokenizer.ggml.model");
   if (!name)
     throw vocabulary_error(file, "tokenizer.ggml.model is missing; the file has no vocabulary");
-  // Ollama's files of Gemma 4 name another kind.
+  // Ollama's files of Gemma 4 name the kind "llama" instead.
   const bool is_gemma4 = name == "llama" && file.get_string("tokenizer.ggml.pre") == "gemma4";
   const std::string_view wanted = is_gemma4 ? "gemma4" : *name;
   for (const KindDefaults& kind : kKinds) {
@@ -104,8 +104,8 @@ const KindDefaults& kind_of(const gguf::File& file) {
                          ErrorCode::kUnsupported);
 }
 
-// Returns the pre-tokeniser of Ollama's files that name none or "default", although the model has
-// another one. Returns an empty text for all other files.
+// Returns the pre-tokeniser of a model whose files from Ollama name none or "default". Returns an
+// empty text for all other models.
 std::string_view unnamed_pre(const gguf::File& file) {
   const auto architecture = file.get_string("general.architecture");
   if (architecture == "mistral3" && file.find("mistral3.vision.block_count") != nullptr)
@@ -114,7 +114,7 @@ std::string_view unnamed_pre(const gguf::File& file) {
   return "";
 }
 
-// The name of the pre-tokeniser of a BPE vocabulary.
+// Returns the name of the pre-tokeniser of a BPE vocabulary.
 std::string pre_name(const gguf::File& file, const KindDefaults& kind) {
   if (kind.name == "gemma4") return "gemma4";
   const auto name = file.get_string("tokenizer.ggml.pre");

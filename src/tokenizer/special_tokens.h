@@ -28,8 +28,8 @@ class SpecialTokens {
   // space next to them.
   SpecialTokens(const gguf::File& file, const Vocabulary& vocabulary);
 
-  // Returns the fragments of `text` in order; raw fragments are not empty. If special tokens
-  // overlap, the longest wins, wherever it is; then the token with the smaller id; then the
+  // Returns the fragments of `text` in order. Fragments without a token are not empty. If special
+  // tokens overlap, the longest wins, at any position; then the token with the smaller id; then the
   // leftmost.
   std::vector<Fragment> partition(std::string_view text, bool parse_special) const;
 

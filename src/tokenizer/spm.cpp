@@ -65,7 +65,7 @@ class SpmEncoder : public Encoder {
     }
   };
 
-  // Stores the characters that any token has directly before a U+2581.
+  // Stores the bytes that any token has directly before a U+2581.
   void note_inner_spaces(std::string_view text) {
     for (size_t at = text.find(kEscapedSpace, 1); at != std::string_view::npos;
          at = text.find(kEscapedSpace, at + 1)) {
@@ -74,8 +74,8 @@ class SpmEncoder : public Encoder {
   }
 
   // Returns the length in bytes (at least one) of the first part of `text` that no merge can cross.
-  // The part ends before a U+2581 if no token has the preceding character before a U+2581. So words
-  // are merged separately, with the same result, and faster.
+  // The part ends before a U+2581 if no token has the preceding byte before a U+2581. So words are
+  // merged separately, with the same result, and faster.
   size_t part_bytes(std::string_view text) const {
     for (size_t at = text.find(kEscapedSpace, 1); at != std::string_view::npos;
          at = text.find(kEscapedSpace, at + 1)) {

@@ -1,6 +1,6 @@
 // Decodes a reply token by token. Bytes of an unfinished character wait for the rest, so the output
-// is always valid UTF-8. Bytes that can never become a character are U+FFFD. For one stream on one
-// thread; the Tokenizer must outlive it.
+// is always valid UTF-8. Bytes that can never become a character become U+FFFD. For one stream on
+// one thread. The Tokenizer must outlive the decoder.
 #pragma once
 
 #include <string>

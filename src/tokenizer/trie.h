@@ -1,4 +1,4 @@
-// A trie over bytes: finds which texts of a set begin at a place. Special tokens, WordPiece,
+// A trie over bytes: finds the texts of a set that begin at a place. Special tokens, WordPiece,
 // Unigram and RWKV use it. One thread builds it; then reading is thread-safe.
 #pragma once
 

@@ -1,4 +1,4 @@
-// How files of some architectures differ from projectors in more than names.
+// Completes embedded projectors that differ from separate projector files in more than names.
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -47,7 +47,7 @@ class Keys {
     for (uint64_t i = 0; i < array->n; ++i) {
       const int64_t layer = array->integer(i);
       if (layer < 0 || static_cast<uint64_t>(layer) >= n_layers)
-        refuse(key, "has " + std::to_string(layer) + ", which is no layer");
+        refuse(key, "has " + std::to_string(layer) + ", which is not a layer");
       layers.push_back(static_cast<uint64_t>(layer));
     }
     return layers;
@@ -63,7 +63,7 @@ class Keys {
 };
 
 void set_number(EmbeddedProjector& projector, std::string_view key, uint64_t number) {
-  constexpr uint64_t kMax = uint64_t{1} << 31;  // rule_of() refuses far smaller ones
+  constexpr uint64_t kMax = uint64_t{1} << 31;  // rule_of() rejects much smaller numbers
   projector.keys.set_uint("clip.vision." + std::string(key),
                           static_cast<uint32_t>(std::min(number, kMax)));
 }
@@ -73,7 +73,7 @@ EmbeddedTensor* find(EmbeddedProjector& projector, std::string_view name) {
   return at == projector.tensors.end() ? nullptr : &*at;
 }
 
-// Copies every second block of values: those of one frame.
+// Copies every second block of values: the blocks of one frame.
 void copy_frame(std::span<const std::byte> from, size_t block_bytes, size_t frame,
                 std::span<std::byte> to) {
   for (size_t at = frame * block_bytes; !to.empty(); at += 2 * block_bytes) {
@@ -82,7 +82,7 @@ void copy_frame(std::span<const std::byte> from, size_t block_bytes, size_t fram
   }
 }
 
-// The file has both frames of the patch embedding in one tensor, [patch][patch][2][3 n_embd].
+// Splits the patch embedding into one tensor per frame. The file has [patch][patch][2][3 n_embd].
 void split_frames(const gguf::File& model, EmbeddedProjector& projector) {
   constexpr uint64_t kColors = 3;
   EmbeddedTensor* both = find(projector, "v.patch_embd.weight");
@@ -110,7 +110,7 @@ void split_frames(const gguf::File& model, EmbeddedProjector& projector) {
   projector.tensors.push_back(part("v.patch_embd.weight.1", 1));
 }
 
-// The projectors of layers are counted from 0. Gives them the numbers of their layers.
+// Renames the projectors of layers from their index in `layers` to the number of their layer.
 void number_deep_projectors(const gguf::File& model, const std::vector<uint64_t>& layers,
                             EmbeddedProjector& projector) {
   constexpr std::array kParts = {Renaming{"linear_fc1", "fc1"}, Renaming{"linear_fc2", "fc2"}};
@@ -133,8 +133,8 @@ void number_deep_projectors(const gguf::File& model, const std::vector<uint64_t>
   }
 }
 
-// Pairs of values that rotate together are halves of a head in the file. In projectors they are
-// adjacent.
+// Reorders rows. In the file, values that rotate together are in different halves of a head. In
+// separate projectors, they are adjacent.
 void interleave_rows(const gguf::File& model, uint64_t n_heads, EmbeddedTensor& tensor) {
   const uint64_t n_rows = tensor.shape.size() == 2 ? tensor.shape[1] : 0;
   if (n_rows == 0 || n_rows % (2 * n_heads) != 0)
@@ -180,8 +180,8 @@ void complete_qwen3(const gguf::File& model, EmbeddedProjector& projector) {
   projector.keys.set_bools("clip.vision.is_deepstack_layers", is_deep);
   number_deep_projectors(model, deep, projector);
   split_frames(model, projector);
-  // Ollama names pixels after edges. Larger limits than the default are as in Qwen's own files: see
-  // rule.h.
+  // Ollama's keys of edges contain numbers of pixels. Ignores limits above the default, which
+  // Qwen's own files have: see rule.h.
   const auto family = std::ranges::find(families(), "qwen3vl_merger", &Family::projector);
   const uint64_t patch_size = keys.size("vision.patch_size", 1 << 12);
   const uint64_t merge = keys.number("vision.spatial_merge_size").value_or(family->merge);
@@ -220,7 +220,7 @@ void complete_gemma4(const gguf::File& model, EmbeddedProjector& projector) {
   const bool has_own = std::ranges::any_of(projector.tensors, [](const EmbeddedTensor& tensor) {
     return tensor.name.ends_with(".input_min");
   });
-  if (has_own) return;  // the tensor repeats them
+  if (has_own) return;  // v.clamp_data only repeats these limits
   constexpr std::array kProducts = {"attn_q",   "attn_k", "attn_v",  "attn_out",
                                     "ffn_gate", "ffn_up", "ffn_down"};
   constexpr std::array kLimits = {".input_min", ".input_max", ".output_min", ".output_max"};

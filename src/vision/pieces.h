@@ -14,7 +14,7 @@ std::vector<Piece> gemma4_pieces(const Plan& plan);
 std::vector<Piece> idefics3_pieces(const Plan& plan);
 // The chat template writes the marks around the picture.
 std::vector<Piece> qwen_pieces(const Plan& plan);
-// A mark after each row of tokens.
+// Adds a mark after each row of tokens.
 std::vector<Piece> pixtral_pieces(const Plan& plan);
 std::vector<Piece> lfm2_pieces(const Plan& plan);
 std::vector<Piece> internvl_pieces(const Plan& plan);

@@ -1,5 +1,5 @@
-// What becomes of a picture, known from its size alone: the sizes to which it is resized, the tiles
-// for the encoder, the number of tokens, and the text around them. Pure functions; any thread.
+// Plans the processing of a picture from its size alone: the sizes of its copies, the tiles for the
+// encoder, the number of tokens, and the text around them. Pure functions; any thread.
 #pragma once
 
 #include <cstddef>
@@ -33,7 +33,7 @@ struct Tile {
   size_t n_tokens() const noexcept { return size_t{token_rows} * token_cols; }
 };
 
-// A part of the chat text: either text, whose special tokens count as such, or the next `n_tokens`
+// A part of the chat text: either text, in which special tokens are parsed, or the next `n_tokens`
 // rows of embeddings.
 struct Piece {
   std::string text;
@@ -55,12 +55,12 @@ inline constexpr uint64_t kMaxTiles = 1024;
 // Returns the max number of tokens of a tile.
 size_t max_tile_tokens(const Rule& rule) noexcept;
 
-// Throws Error: kInvalidInput for a picture without pixels or of a shape that the family's
-// processor refuses, kTooLarge beyond the limits above or those of resize.h.
+// Returns the plan of a picture. Throws Error: kInvalidInput for no pixels or a shape that the
+// family's processor refuses, kTooLarge beyond the limits above or those of resize.h.
 Plan plan_of(const Rule& rule, image::Size picture);
 
-// Returns the pieces of a picture in a text whose author wrote no placeholder: with what the chat
-// template writes around it.
+// Returns the pieces of a picture in a text without a placeholder: Plan::pieces, with the text that
+// the chat template writes around them.
 std::vector<Piece> pieces_in_text(const Rule& rule, const Plan& plan);
 
 }  // namespace billow::vision

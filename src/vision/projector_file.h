@@ -23,19 +23,19 @@ class ProjectorFile {
   const gguf::File& file() const noexcept { return view_ ? *view_ : origin_; }
   // The file on disk.
   const gguf::File& origin() const noexcept { return origin_; }
-  // Whether the projector is a part of a model's file.
+  // Returns whether the projector is a part of a model's file.
   bool is_embedded() const noexcept { return view_.has_value(); }
   // Returns the bytes that are mapped or made for the projector alone. The data of an embedded
   // projector is not included, because it is in the model's file.
   uint64_t n_own_bytes() const noexcept;
-  // As gguf::File::release(), for tensors of file().
+  // Like gguf::File::release(), for tensors of file().
   void release(std::span<const std::byte> bytes) const noexcept;
 
  private:
   explicit ProjectorFile(gguf::File origin) : origin_(std::move(origin)) {}
 
   gguf::File origin_;
-  // Before the mapped model's file: the head of a projector, and tensors that were made for it.
+  // The head of a projector and the tensors made for it; then the mapped file of the model.
   std::optional<HeadedFile> bytes_;
   uint64_t n_made_ = 0;
   std::optional<gguf::File> view_;

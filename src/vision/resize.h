@@ -2,10 +2,10 @@
 // along the rows, then along the columns, rounded to 8 bits after each step. Pure functions; any
 // thread.
 //
-// Both arithmetics use the same filters and differ in the precision of their weights:
-// - kPillow: 22 bits. Source: Pillow up to version 12, src/libImaging/Resample.c. Version 13
-// resizes
-//   the columns first where this is faster, so its results can differ by some grey levels.
+// Both values of Arithmetic use the same filters and differ in the precision of their weights:
+// - kPillow: 22 bits. Source: Pillow up to version 12, src/libImaging/Resample.c.
+//   Pillow 13 resizes the columns first if this is faster.
+//   Results of Pillow 13 can therefore differ by some grey levels.
 // - kTorch: as many bits as the largest weight leaves in an int16. This is how PyTorch resizes
 //   uint8 tensors on CPUs, and so how torchvision's resize() does it. Source: PyTorch,
 //   aten/src/ATen/native/cpu/UpSampleKernel.cpp.

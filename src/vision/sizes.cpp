@@ -13,19 +13,19 @@ namespace {
 
 using image::Size;
 
-// All sides are below 2^32 and all callers check the results against limits of pixels.
+// Converts a side to an integer below 2^32. All callers check results against limits of pixels.
 uint32_t side(double pixels) {
   return static_cast<uint32_t>(std::clamp(pixels, 0.0, 4294967295.0));
 }
 
-// Python's round(): to the nearest number, and to the even one of two.
+// Like Python's round(): to the nearest integer; if two are equally near, to the even one.
 double round_by(double x, double factor) { return std::nearbyint(x / factor) * factor; }
 double floor_by(double x, double factor) { return std::floor(x / factor) * factor; }
 double ceil_by(double x, double factor) { return std::ceil(x / factor) * factor; }
 
 double area_of(Size size) { return static_cast<double>(uint64_t{size.width} * size.height); }
 
-// The common part of both smart sizes: moves the product of the sides into its range.
+// The common part of both smart sizes: moves the number of pixels into the range.
 Size into_range(Size size, double width, double height, double factor, uint64_t min_pixels,
                 uint64_t max_pixels) {
   const auto min = static_cast<double>(min_pixels);
@@ -42,8 +42,8 @@ Size into_range(Size size, double width, double height, double factor, uint64_t 
   return {side(width), side(height)};
 }
 
-// The grids of up to max_tiles tiles. Grids of the same shape are neighbours; the shapes are in the
-// order in which they occur from max_tiles down. Source: llama4, find_supported_resolutions.
+// Returns the grids of up to max_tiles tiles. Grids of the same shape are adjacent. The shapes are
+// in the order in which they occur from max_tiles down. Source: llama4, find_supported_resolutions.
 std::vector<Size> grids_by_shape(uint32_t max_tiles) {
   std::vector<std::vector<Size>> shapes;
   for (uint32_t n = max_tiles; n > 0; --n) {
@@ -149,7 +149,7 @@ Size stretched_size(Size size, uint32_t longest_edge) {
   constexpr double kMaxEdge = 4096;  // MAX_IMAGE_SIZE
   const bool is_wide = size.width >= size.height;
   const double shape = static_cast<double>(size.width) / size.height;
-  // The shorter side that belongs to `longer`.
+  // Returns the shorter side for the longer side `longer`.
   const auto shorter_of = [is_wide](double longer, double ratio) {
     return std::trunc(is_wide ? longer / ratio : longer * ratio);
   };
@@ -157,8 +157,8 @@ Size stretched_size(Size size, uint32_t longest_edge) {
   double shorter = shorter_of(longer, shape);
   if (std::fmod(shorter, 2) != 0) shorter += 1;
   shorter = std::max(shorter, 1.0);
-  // The reference decides again which side is the longer one. An odd side of longest_edge pixels
-  // may have become the shorter one.
+  // Like the reference, compares the sides again. If longest_edge is odd, rounding may have made
+  // the other side longer.
   const double width = is_wide ? longer : shorter;
   const double height = is_wide ? shorter : longer;
   const double new_shape = width / height;
@@ -214,7 +214,7 @@ Canvas best_canvas(Size size, uint32_t tile_size, uint32_t max_tiles) {
     const float high = static_cast<float>(canvas.height) / static_cast<float>(size.height);
     choices.push_back({canvas, high > wide ? wide : high});
   }
-  // The smallest scale that does not reduce the picture, or else the largest.
+  // The smallest scale that does not reduce the picture. If there is none, the largest scale.
   float scale = std::numeric_limits<float>::infinity();
   for (const Choice& choice : choices)
     if (choice.scale >= 1) scale = std::min(scale, choice.scale);

@@ -1,5 +1,5 @@
-// The arithmetic of sizes of the image processors: a picture's size gives the size to which it is
-// resized. Doubles and floats are used exactly where the reference uses them, because results are
+// Computes the size to which an image processor resizes a picture, from the size of the picture.
+// Doubles and floats are used exactly where the reference uses them, because results are
 // rounded to whole patches. The names of the reference's functions are in the comments. All are
 // functions of Hugging Face transformers, models/FAMILY/image_processing_FAMILY.py. Pure functions;
 // any thread. REQUIRES: no argument is 0, and sides are at most kMaxSide.
@@ -25,11 +25,11 @@ bool needs_tiles(image::Size size, uint32_t patch_size, uint32_t factor, uint64_
 
 // gemma4, get_aspect_ratio_preserving_size: the largest size of the same shape with at most
 // max_pixels, rounded down to multiples of `factor`. Throws Error (kInvalidInput) if the picture is
-// so long that it does not fit.
+// too long and narrow for this.
 image::Size budget_size(image::Size size, uint32_t factor, uint64_t max_pixels);
 
 // pixtral, get_resize_output_image_size: reduces the picture to `longest_edge`, then rounds up to
-// multiples of `factor`. The reference fails if a side becomes 0; here it becomes one factor.
+// multiples of `factor`. The reference fails if a side becomes 0; here the side becomes `factor`.
 image::Size fitted_size(image::Size size, uint32_t longest_edge, uint32_t factor);
 
 // idefics3, get_resize_output_image_size: the longer side becomes `longest_edge`, at most 4,096.

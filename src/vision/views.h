@@ -18,9 +18,9 @@ std::vector<View> budget_view(const Rule& rule, image::Size picture);
 std::vector<View> smart_view(const Rule& rule, image::Size picture);
 // pixtral, mistral3.
 std::vector<View> fitted_view(const Rule& rule, image::Size picture);
-// idefics3, smolvlm: tiles of the picture in two steps, then the whole, made of the tiled picture.
+// idefics3, smolvlm: resizes twice and cuts into tiles, then resizes the tiled picture to one tile.
 std::vector<View> idefics3_views(const Rule& rule, image::Size picture);
-// lfm2_vl: a large picture gives tiles and a thumbnail; any other is resized.
+// lfm2_vl: a large picture gives tiles and a thumbnail; any other picture is only resized.
 std::vector<View> lfm2_views(const Rule& rule, image::Size picture);
 // internvl (transformers' GotOcr2ImageProcessor): tiles and a thumbnail, or one tile.
 std::vector<View> internvl_views(const Rule& rule, image::Size picture);

@@ -6,8 +6,8 @@
 namespace billow::web {
 namespace {
 
-// Allows only scripts and styles of this server, forbids to turn text into HTML, and forbids other
-// pages to frame this one.
+// Allows only scripts and styles of this server. Only Svelte may turn text into HTML. Other pages
+// may not show this page in a frame.
 constexpr std::string_view kPolicy =
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
     "font-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; "
@@ -17,7 +17,7 @@ constexpr std::string_view kImmutable = "public, max-age=31536000, immutable";
 constexpr std::string_view kRevalidate = "no-cache";
 constexpr std::string_view kFirstPage = "index.html";
 
-// Returns whether If-None-Match contains this tag. The comparison is weak: it ignores "W/".
+// Returns whether If-None-Match contains this tag or "*". The comparison ignores "W/" (weak tags).
 bool names_tag(const http::Headers& headers, std::string_view etag) {
   if (headers.has_token("If-None-Match", "*")) return true;
   return headers.has_token("If-None-Match", etag) ||

@@ -1,4 +1,4 @@
-// Compares answers of /v1/responses byte for byte, except the ids of items.
+// Compares responses of /v1/responses byte by byte, without the ids of items.
 #include <gtest/gtest.h>
 
 #include <regex>
@@ -131,13 +131,13 @@ TEST(ResponseObject, Restarts) {
             response("completed", "1767322000", "[" + message("here") + "]", kUsage) + "\n");
 }
 
-TEST(ResponseObject, IsNotStoredIfTheRequestSaysSo) {
+TEST(ResponseObject, IsNotStoredIfTheRequestForbidsIt) {
   Answered it(R"(,"store":false)");
   it.answer->end(kEnding);
   EXPECT_TRUE(it.stored.is_null());
 }
 
-// Returns an event. `rest` follows its type and number.
+// Returns the text of an event. `rest` follows the type and the number.
 std::string event(size_t number, const std::string& type, const std::string& rest) {
   return "event: response." + type + "\ndata: {\"type\":\"response." + type +
          "\",\"sequence_number\":" + std::to_string(number) + "," + rest + "}\n\n";

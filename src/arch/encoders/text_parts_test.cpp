@@ -14,7 +14,7 @@ std::vector<uint32_t> ends_of(const std::vector<uint32_t>& lengths) {
   return ends;
 }
 
-// Returns the lengths of the parts in rows.
+// Returns the length of each part, in rows.
 std::vector<uint32_t> rows_of(const TextParts& parts, const std::vector<uint32_t>& ends) {
   std::vector<uint32_t> rows;
   uint32_t begin = 0;
@@ -46,7 +46,7 @@ TEST(TextParts, SharesPartsIfThreadsWouldIdle) {
        {std::vector<uint32_t>{42}, {300, 20}, {40, 40, 40}, {512, 400}}) {
     const std::vector<uint32_t> ends = ends_of(lengths);
     const TextParts parts = plan_text_parts(ends, 2, true);
-    // 512 of 456: an eighth more than the share
+    // The longest part has 512 rows, an eighth more than a thread's share of 456.
     const bool alone = lengths.size() == 2 && lengths[1] == 400;
     EXPECT_EQ(parts.alone, alone) << lengths.size();
     if (!alone) {
@@ -55,7 +55,7 @@ TEST(TextParts, SharesPartsIfThreadsWouldIdle) {
   }
 }
 
-TEST(TextParts, SharesPartsOfLargeModelsLongTextsAndOneThread) {
+TEST(TextParts, SharesPartsForLargeModelsLongTextsAndOneThread) {
   const std::vector<uint32_t> ends = ends_of(std::vector<uint32_t>(48, 42));
   for (const TextParts& parts : {plan_text_parts(ends, 2, false), plan_text_parts(ends, 1, true)}) {
     EXPECT_FALSE(parts.alone);

@@ -1,4 +1,4 @@
-// Keys of metadata that change a family's style.
+// Checks metadata keys that change the style of a family.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -17,7 +17,7 @@ constexpr uint32_t kLayers = 8;
 constexpr const char* kRouter = "blk.0.ffn_gate_inp.weight";
 
 // Returns the style of a file with the keys that all families have, and the keys that `set` adds.
-// The file has two tensors: the embedding, and the one of this name.
+// The file has the embedding, and a second tensor with the name `tensor` if this is not empty.
 DecoderStyle style_of(const ArchDef& def, const std::function<void(gguf::Writer&)>& set,
                       const std::string& tensor = "") {
   gguf::Writer writer;
@@ -137,7 +137,7 @@ TEST(FamilyKeys, RwkvHeadLengthMustDivideTheWidth) {
   EXPECT_THROW(style_of(kRwkv7, heads(8)), Error);   // 8 is not a multiple of 16
 }
 
-// Old files have no multipliers, so that the defaults apply.
+// Old files have no multipliers, so the defaults apply.
 TEST(FamilyKeys, MiniCpmHasDefaultMultipliers) {
   const DecoderStyle old = style_of(kMiniCpm, [](gguf::Writer&) {});
   EXPECT_EQ(old.embedding_scale, 12.0f);

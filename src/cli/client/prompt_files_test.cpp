@@ -18,7 +18,7 @@ std::string paths(std::string_view text) {
   return all;
 }
 
-TEST(FilesNamedIn, FindsPathsThatEndLikePictures) {
+TEST(FilesNamedIn, FindsPathsOfPicturesAndAudio) {
   EXPECT_EQ(paths("what is in /tmp/a.png?"), "</tmp/a.png>");
   EXPECT_EQ(paths("./a.JPG and ../b.jpeg, C:\\c.webp"), "<./a.JPG><../b.jpeg><C:\\c.webp>");
   EXPECT_EQ(paths("/a\\ b\\(1\\).png"), "</a b(1).png>");

@@ -1,5 +1,5 @@
-// The searches of fits.h, over one group per lane of a vector, for the file of each instruction
-// set.
+// Implements the searches of fits.h with one group per lane of a vector. The source file of each
+// instruction set includes this file.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 namespace billow::quantize {
 namespace {
 
-// Loads elements begin .. begin + n - 1 of each group of a tile.
+// Loads elements begin .. begin + n - 1 of kLanes groups, one group per lane.
 template <size_t n>
 BILLOW_LANES void load(const float* from, size_t group_len, size_t begin, Floats* to) noexcept {
   for (size_t i = 0; i < n; ++i) {
@@ -44,7 +44,7 @@ constexpr size_t kMaxParts = 16;
 struct AffineSearches {
   AffineSearch plain;
   AffineSearch weighted;
-  bool plain_by_size;        // without importance: weights are |x|; else rms + |x|
+  bool plain_by_size;        // weights without an importance: true: |x|; false: rms + |x|
   float mean_square_factor;  // factor of the mean of x^2 in weights with an importance
 };
 
@@ -59,8 +59,8 @@ constexpr AffineSearches searches_of(int max_code) noexcept {
   return {{31, -0.5f, 0.1f, 15, false}, weighted_search(31), false, 2.0f};
 }
 
-// Turns values into integers of one scale, which the largest value decides. Returns the scale. Does
-// not search.
+// Turns values into integers with one common scale. The largest value decides the scale, without a
+// search. Returns the scale.
 template <size_t n>
 BILLOW_LANES Floats by_largest(const Floats* values, int max_code, Ints* codes) noexcept {
   const auto steps = static_cast<float>(max_code);
@@ -139,8 +139,8 @@ void affine_lanes(const Tile& tile, quant::AffineGroup* out) noexcept {
   }
 }
 
-// Stores the codes of parts of 16, computed again from the rounded scales. If a scale is 0, the
-// codes of the search remain. `searched` has codes plus n_steps; the stored codes are without.
+// Stores the codes of parts of 16, computed again from the rounded scales. If a scale is 0, stores
+// the codes of the search. `searched` has codes plus n_steps; stored codes do not include n_steps.
 BILLOW_LANES void put_symmetric(const Floats* x, const Floats& d, const Ints* part_scales,
                                 const Ints* searched, int n_steps,
                                 quant::SymmetricGroup* out) noexcept {
@@ -266,7 +266,7 @@ void codebook_lanes(const Tile& tile, const int8_t* values, quant::SymmetricGrou
     weigh_for_codebook(tile, x + 32 * p, sum, kLen, 32 * p, w);
     scales[p] = fit_codebook_part<32>(x + 32 * p, w, table);
   }
-  // Codes are chosen with the scale before it is rounded.
+  // Codes are chosen with the unrounded scale.
   const Floats d = -extreme<kParts>(scales) / static_cast<float>(kSteps);
   const Floats inverse = d != 0.0f ? 1.0f / d : all(0.0f);
   const Floats stored = rounded_f16(d);
@@ -308,7 +308,7 @@ void codebook_block_lanes(const Tile& tile, const int8_t* values, BlockFit* out)
   for (size_t i = 0; i < 32; ++i) put_code(table.nearest(inverse * x[i]), i, out);
 }
 
-// Loads blocks of 32 and their weights, which use the mean square of the row.
+// Loads blocks of 32 and computes their weights with the mean square of the row.
 BILLOW_LANES void load_block(const Tile& tile, Floats* x, Floats* w) noexcept {
   Floats importance[32];
   Floats mean_square;
