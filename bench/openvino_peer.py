@@ -14,7 +14,7 @@ import sys
 import openvino
 import openvino_genai
 
-import numpy  # openvino brings it
+import numpy  # a dependency of openvino
 
 KV_PRECISION = {"f16": "f16", "q8_0": "u8"}  # default of OpenVINO: u8
 

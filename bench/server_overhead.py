@@ -7,7 +7,7 @@ Per request: the time from the send to the end of the response, minus the comput
 for one token over one connection.
 
 Per token: processor time of the server's threads and of the runner's threads that compute no pass. The answers have at least 3,000
-tokens: streamed, not streamed, and to 8 parallel clients.
+tokens in total: streamed, not streamed, and to 8 parallel clients.
 
 Cold: the time to the first token of a model that is not loaded. Its file is in the page cache. Medians of 9.
 """
@@ -73,7 +73,7 @@ def write_tokens(server, body, n_clients=1, n_tokens=3000):
         client.join()
     n, wall = sum(counts), time.perf_counter() - started
     of_server = sum(spent(before[0], thread_seconds(server.process.pid)))
-    # The number of threads in a pass is the number of cores.
+    # A pass uses as many threads as there are cores. They have the largest times.
     of_runner = sum(spent(before[1], thread_seconds(runner))[os.cpu_count():])
     return {"server_us": round(of_server / n * 1e6, 1), "runner_us": round(of_runner / n * 1e6, 1),
             "tokens_per_second": round(n / wall, 1)}

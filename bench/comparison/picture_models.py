@@ -8,13 +8,13 @@ from comparison import synthetic
 from comparison.synthetic import f32
 
 N_VOCAB = 320
-FIRST_SPECIAL = 300  # the words of pictures begin here
+FIRST_SPECIAL = 300  # the special tokens for pictures begin here
 
 
 @dataclasses.dataclass(frozen=True)
 class VisionModel:
     pixels: int  # width and height of the test pictures
-    special: list  # the words of pictures
+    special: list  # the special tokens for pictures
     text: Callable  # (): metadata and tensors of the text model
     encoder: Callable  # (): metadata and tensors of the projector file
 
@@ -87,7 +87,7 @@ def siglip():
 
 
 def qwen3_vl():
-    """The encoder of Qwen3-VL-2B: at 1,024 x 1,024 pixels 4,096 patches, 1,024 tokens."""
+    """The encoder of Qwen3-VL-2B: 4,096 patches and 1,024 tokens at 1,024 x 1,024 pixels."""
     n_embd, n_ff, n_layers, n_out, patch, deep = 1024, 4096, 24, 2048, 16, (5, 11, 17)
     fields = encoder_fields("qwen3vl_merger", 768, patch, n_embd, n_ff, n_layers, 16, n_out,
                             {"spatial_merge_size": 2, "is_deepstack_layers": [i in deep for i in range(n_layers)]})

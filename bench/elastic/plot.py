@@ -33,7 +33,7 @@ def nice_step(min_step):
 
 
 def thin(points, max_points):
-    """Returns about max_points points. Keeps the lowest and the highest of neighbouring points, in order."""
+    """Returns about max_points points. Keeps the lowest and the highest point of each group of neighbours, in order."""
     if len(points) <= max_points:
         return points
     size = math.ceil(2 * len(points) / max_points)
@@ -46,7 +46,7 @@ def thin(points, max_points):
 
 
 def staircase(values):
-    """Returns (i, value) with the old and the new value at each change, and both ends."""
+    """Returns points (i, value), i from 1: the old and the new value at each change, and both ends."""
     points = [(1, values[0])]
     for i in range(1, len(values)):
         if values[i] != values[i - 1]:

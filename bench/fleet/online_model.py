@@ -1,4 +1,4 @@
-"""A calculation of conversations on several hosts: events in the order of their times, without any process. It has HAProxy's rule for hosts that
+"""Simulates conversations on several hosts: handles events in the order of their times, without any process. Uses HAProxy's rule for hosts that
 have more than their share (chash_server_is_eligible), and the stand-in's times for prompts and answers."""
 
 import bisect
@@ -6,7 +6,7 @@ import heapq
 import itertools
 import random
 
-POINTS = 1600  # of a host on the ring: weight 100, 16 for each
+POINTS = 1600  # of a host on the ring: weight 100, 16 points per unit of weight
 SYSTEM, FIRST, TURN = 1000, 120, 70  # tokens: system prompt, first message, a message and its answer
 N_SYSTEMS = 4
 N_TURNS = 6
@@ -31,8 +31,8 @@ class Talk:
 
 
 def calculate(n_hosts, pick, n_clients, slots, decode_seconds, prefill, seed=1, seconds=200.0):
-    """`n_clients` conversations for each host run in parallel. `pick`: "pinned", "random", or a bound in per cent (0: none) for the hash of the
-    conversation. Returns answers_per_second, cached_share, first_token_p50 and first_token_p99, without the first third of the time."""
+    """Simulates `n_clients` parallel conversations per host. `pick`: "pinned", "random", or a bound in per cent (0: none) for the hash of the
+    conversation. Returns answers_per_second, cached_share, first_token_p50 and first_token_p99, measured after the first third of the time."""
     world = World(n_hosts, pick, slots, decode_seconds, prefill, random.Random(seed))
     return world.run(n_clients * n_hosts, seconds, seconds / 3)
 
@@ -66,7 +66,7 @@ class World:
         return owner
 
     def has_room(self, host):
-        """HAProxy's rule: the requests of all hosts and the new one, times the bound, divided by the hosts, and at least one."""
+        """Returns whether the host is below HAProxy's limit: requests of all hosts and the new one, times the bound, per host; at least 1."""
         total = ((sum(one.n_sent for one in self.hosts) + 1) * self.pick + 99) // 100
         n = len(self.hosts)
         share = total // n + ((host + 1) * (total % n) // n - host * (total % n) // n)

@@ -1,4 +1,4 @@
-"""Tests the parts of bench/fleet/online that measure nothing: the load, and the stand-in's cache."""
+"""Tests the parts of bench/fleet/online that measure nothing: the load, the stand-in's cache, and the simulation."""
 
 import asyncio
 import pathlib
@@ -33,7 +33,7 @@ class Cache(unittest.TestCase):
         cache.take("a" * SIZE)
         self.assertEqual(cache.take("a" * SIZE), (BLOCK, BLOCK - 1))
 
-    def test_evicts_what_was_used_least_recently(self):
+    def test_evicts_the_least_recently_used_block(self):
         cache = PrefixCache(2 * BLOCK)
         for text in ("a", "b", "a", "c"):
             cache.take(text * SIZE)
@@ -53,7 +53,7 @@ class Talks(unittest.TestCase):
         for before, after in zip(prompts, prompts[1:]):
             self.assertTrue(after.startswith(before))
 
-    def test_a_seed_repeats_the_same_talks_and_numbers_differ(self):
+    def test_the_same_number_and_seed_repeat_a_conversation(self):
         shape = (1, 400, 100, 50, 3)
         self.assertEqual(Conversation(3, *shape).messages, Conversation(3, *shape).messages)
         self.assertNotEqual(Conversation(3, *shape).messages[1], Conversation(4, *shape).messages[1])
@@ -79,7 +79,7 @@ class Model(unittest.TestCase):
 
 
 class Failures(unittest.TestCase):
-    """What the load counts as a broken stream, and what as another failure."""
+    """Tests which answers the load counts as broken streams, and which as other failures."""
 
     def run_with(self, answer):
         async def serve(reader, writer):
@@ -103,7 +103,7 @@ class Failures(unittest.TestCase):
     def piece(self, text):
         return f"{len(text):x}\r\n{text}\r\n".encode()
 
-    def test_a_whole_answer(self):
+    def test_whole_and_broken_answers(self):
         head = b"HTTP/1.1 200 OK\r\nX-Billow-Node: a\r\nTransfer-Encoding: chunked\r\n\r\n"
         last = self.piece('{"done": true, "message": {"content": ""}}\n') + b"0\r\n\r\n"
         self.assertEqual(self.run_with(head + self.piece('{"message": {"content": "w"}}\n') + last), (1, 0, 0))

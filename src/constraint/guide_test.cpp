@@ -40,7 +40,7 @@ class Walk {
   }
   bool allows(std::string_view text) { return allows(sample().encode(text).front()); }
 
-  // Accepts each token of the text, which must be allowed.
+  // Accepts each token of the text. Expects that the guide allows it.
   Walk& write(std::string_view text) {
     for (const int32_t token : sample().encode(text)) {
       EXPECT_TRUE(allows(token)) << sample().text(token) << " after " << text_;
@@ -76,7 +76,7 @@ TEST(Guide, BeginsAfterTheMarker) {
   Walk walk(digits_after("</think>"));
   EXPECT_FALSE(walk.guide().begun());
   walk.write("abc </thi");
-  EXPECT_FALSE(walk.allows(sample().end));  // an answer without the grammar may not end
+  EXPECT_FALSE(walk.allows(sample().end));  // the answer may not end before the grammar begins
   walk.write("</think>");
   EXPECT_TRUE(walk.guide().begun());
   EXPECT_FALSE(walk.allows("a"));
@@ -95,7 +95,7 @@ TEST(Guide, FindsAMarkerThatTokensSplit) {
   EXPECT_TRUE(walk.guide().begun());
 }
 
-TEST(Guide, BlanksAfterTheMarkerAreFree) {
+TEST(Guide, BlanksAfterTheMarkerAreAllowed) {
   Walk walk(digits_after("</think>"));
   walk.write("</think>\n\n");
   EXPECT_TRUE(walk.allows("\n"));
@@ -141,7 +141,7 @@ TEST(Guide, ForcesTheMarkerIfAModelThinksTooLong) {
   EXPECT_EQ(forced.text(), "abcso </think>");
   EXPECT_TRUE(forced.allows("1"));
   EXPECT_EQ(forced.guide().stats().n_forced, sample().encode("so </think>").size());
-  // Token by token if nothing may be forced.
+  // If nothing may be forced, the guide allows only the marker, token by token.
   Walk one_by_one(constraint);
   one_by_one.write("a").write("b").write("c");
   EXPECT_FALSE(one_by_one.allows("1"));
@@ -149,7 +149,7 @@ TEST(Guide, ForcesTheMarkerIfAModelThinksTooLong) {
   EXPECT_TRUE(one_by_one.guide().done());
 }
 
-TEST(Guide, WithMayNotStartAnAnswerMayEndEarly) {
+TEST(Guide, AnswerMayEndBeforeTheMarkerIfMayNotStartIsSet) {
   Constraint constraint = digits_after("<think>");
   constraint.may_not_start = true;
   Walk walk(constraint);
@@ -181,7 +181,7 @@ TEST(Guide, NeverForcesMoreThanMaxForced) {
   }
 }
 
-TEST(Guide, AllowedThrowsErrorsOfPrepare) {
+TEST(Guide, AllowedThrowsTheErrorOfPrepare) {
   Guide guide(vocabulary(), {.grammar = {GrammarKind::kLark, "start: A\nA: /ab/ & /ac/"}});
   guide.prepare();
   EXPECT_THROW((void)guide.allowed(), Error);

@@ -40,13 +40,13 @@ std::vector<int32_t> allowed(Matcher& matcher) {
   return tokens;
 }
 
-// Returns a text of random tokens that the grammar allows, up to its end, or with "..." if it does
-// not end.
+// Returns the text of random tokens that the grammar allows. Appends "..." if the text does not end
+// within `n_max` tokens.
 std::string walk(Matcher& matcher, std::mt19937& random, size_t n_max = 400) {
   std::string text;
   for (size_t i = 0; i < n_max && !matcher.stopped(); ++i) {
     const std::vector<int32_t> tokens = allowed(matcher);
-    // After a while, ends as soon as possible.
+    // After 60 tokens, the text ends as soon as the grammar allows it.
     const bool may_end = std::ranges::find(tokens, sample().end) != tokens.end();
     if (may_end && (i > 60 || random() % 4 == 0)) return text;
     const int32_t token = tokens[random() % tokens.size()];
@@ -67,7 +67,7 @@ bool matches(Matcher matcher, std::string_view text) {
   return matcher.accepts();
 }
 
-// Parses JSON after replacing exponents by zeros, so that a double can hold the numbers. The
+// Replaces exponents by zeros, so that a double can hold the numbers, and then parses JSON. The
 // replacement does not make a valid string invalid.
 Json parsed(std::string text) {
   bool is_exponent = false;
@@ -119,7 +119,7 @@ TEST(Matcher, ObjectsHaveTheListedPropertiesAndNoOthers) {
       "{\"b\":null}"));
   EXPECT_TRUE(
       matches(schema(R"({"type":"object","properties":{"a":{}},"required":["b"]})"), "{\"b\":1}"));
-  // If these were closed, no object would match both.
+  // If the two schemas refused other properties, no object would match both.
   EXPECT_TRUE(matches(schema(R"({"allOf":[
       {"type":"object","properties":{"a":{"type":"integer"}},"required":["a"]},
       {"type":"object","properties":{"b":{"type":"integer"}},"required":["b"]}]})"),
@@ -145,7 +145,7 @@ TEST(Matcher, ControlTokensAreNeverAllowed) {
   }
 }
 
-// A part that matches nothing. llguidance accepts it until the text reaches it.
+// llguidance accepts a grammar with a part that matches nothing. It fails when the text reaches it.
 TEST(Matcher, ThrowsIfNoTokenIsPossible) {
   Matcher matcher = matcher_of(GrammarKind::kLark, "start: \"x\" A\nA: /ab/ & /ac/");
   const int32_t token = 'x';
@@ -165,13 +165,13 @@ TEST(Matcher, ReturnsTheTokensThatMustCome) {
   for (const int32_t token : forced) text += sample().text(token);
   EXPECT_TRUE(std::string("hello world").starts_with(text)) << text;
   EXPECT_GT(text.size(), 4u);
-  // The mask gives the same result.
+  // The mask allows only the first forced token.
   EXPECT_EQ(allowed(matcher), std::vector<int32_t>{forced.front()});
   matcher.consume(forced);
   EXPECT_FALSE(matcher.stopped());
 }
 
-TEST(Matcher, ForcedTokensEqualThoseOfMasks) {
+TEST(Matcher, ForcedTokensGiveTheSameTextAsMasks) {
   const std::string schema =
       R"({"type":"object","properties":{"name":{"const":"hello world"},"age":{"enum":[12,345]},
           "city":{"type":"boolean"}},"required":["name","age","city"]})";
@@ -181,7 +181,7 @@ TEST(Matcher, ForcedTokensEqualThoseOfMasks) {
     Matcher other = one;
     std::vector<int32_t> forced_text;
     const auto seed = static_cast<uint32_t>(random());
-    // Once with forced tokens.
+    // Writes the first text with forced tokens.
     std::mt19937 choice(seed);
     while (!one.stopped()) {
       std::vector<int32_t> tokens = one.forced();
@@ -192,7 +192,7 @@ TEST(Matcher, ForcedTokensEqualThoseOfMasks) {
       one.consume(tokens);
       forced_text.insert(forced_text.end(), tokens.begin(), tokens.end());
     }
-    // Once token by token with masks.
+    // Writes the second text token by token, with masks.
     choice.seed(seed);
     std::vector<int32_t> text;
     while (!other.stopped()) {
@@ -217,7 +217,7 @@ TEST(Matcher, MasksEqualTheTokensThatAreAccepted) {
   for (const auto& [kind, text] : grammars) {
     Matcher matcher = matcher_of(kind, text);
     for (int step = 0; step < 40 && !matcher.stopped(); ++step) {
-      if (!matcher.forced().empty()) {  // the mask has only the tokenizer's choice
+      if (!matcher.forced().empty()) {  // the mask allows only one of several accepted tokens
         matcher.consume(matcher.forced());
         continue;
       }
@@ -297,7 +297,7 @@ ws ::= | " " | "\n" [ \t]{0,20}
   EXPECT_GT(n_ended, 20u);
 }
 
-// Random GBNF grammars over "abc". Repeated substitution calculates their texts up to a length.
+// A random GBNF grammar over "abc", and its texts of up to kLength bytes.
 class RandomGrammar {
  public:
   static constexpr size_t kLength = 5;
@@ -315,7 +315,7 @@ class RandomGrammar {
     return text;
   }
 
-  // Returns the texts of the root rule. Extends the texts of all rules until nothing is new.
+  // Returns the texts of the root rule. Adds texts to all rules until no rule has a new text.
   Texts texts() const {
     std::vector<Texts> known(bodies_.size());
     for (;;) {

@@ -13,7 +13,7 @@ namespace {
 
 Ladder ladder_of(std::vector<size_t> sizes) { return {sizes, sizes.back()}; }
 
-// Evaluated tokens at each change of the rung; below, generated tokens at each compaction.
+// Returns the held tokens at each growth. compactions(): the generated tokens at each compaction.
 std::vector<size_t> transitions(const RunPlan& plan) {
   std::vector<size_t> at;
   for (const ContextEvent& event : plan.events) {
@@ -36,7 +36,7 @@ TEST(RunPlan, GR_1_10_GrowsAndStopsWhenTheContextIsFull) {
       ladder_of({512, 1024, 2048, 3072, 4096}), OverflowPolicy::kStop, {}, 97};
   const RunPlan plan = plan_run(context_plan, 97, kNoLimit);
   EXPECT_EQ(transitions(plan), (std::vector<size_t>{512, 1024, 2048, 3072}));
-  // GR-10: the first rung has one token more, because a token takes its position only later.
+  // GR-10: the first rung generates one token more, because the last token has no position yet.
   EXPECT_EQ(plan.rungs, (std::vector<RungTokens>{
                             {512, 416}, {1024, 512}, {2048, 1024}, {3072, 1024}, {4096, 1024}}));
   EXPECT_EQ(plan.n_generated, 4000u);
@@ -113,7 +113,7 @@ TEST(RunPlan, LR_2_3_OtherRungsAndBatches) {
   EXPECT_EQ(small.n_held, 1445u);
 }
 
-// Compares with decide() before each token: plan_run() must not miss an event.
+// Calls decide() before each token and compares: plan_run() must not miss an event.
 TEST(RunPlan, EqualsDecidingBeforeEachToken) {
   for (const size_t n_prompt : {1u, 63u, 64u, 100u, 128u, 200u, 256u}) {
     for (const size_t n_generate : {1u, 2u, 57u, 64u, 65u, 1000u}) {
@@ -180,8 +180,8 @@ TEST(RunPlan, ShiftEvaluatesNothingAgain) {
   EXPECT_EQ(plan.n_evaluated_again, 0u);
 }
 
-// P-12 and P-18: every small run ends, stays within its rung, and makes progress. Rungs never fall,
-// hold the evaluated tokens, and are few if they double.
+// P-12: rungs never shrink, hold all held tokens, and are few, because they double. P-18: every
+// small run ends, stays within its rung and makes progress.
 TEST(RunPlan, P_12_RungsOnlyRiseAndAreFew) {
   std::mt19937 random(12);
   for (int i = 0; i < 10000; ++i) {

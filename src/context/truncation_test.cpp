@@ -47,7 +47,7 @@ size_t sum(std::span<const ChatMessage> messages) {
   return n;
 }
 
-// Fits a chat whose messages have exact token numbers.
+// Shortens a chat whose messages have exact token counts.
 FittingMessages fitted(std::span<const ChatMessage> messages, size_t limit,
                        size_t* calls = nullptr) {
   return fitting_messages(messages, limit, 0, sum(messages), [&](std::span<const size_t> kept) {
@@ -56,7 +56,7 @@ FittingMessages fitted(std::span<const ChatMessage> messages, size_t limit,
   });
 }
 
-TEST(Truncation, TR_2_LeavesOutWholeTurnsButNeverSystemsOrTheLast_CP_6) {
+TEST(Truncation, TR_2_LeavesOutWholeTurnsButNoSystemOrLastMessage_CP_6) {
   const auto kept = [](const std::string& letters, size_t limit) {
     return fitted(chat_of(letters), limit).kept;
   };
@@ -106,7 +106,7 @@ TEST(Truncation, FindsTheFirstFittingCutInFewCalls) {
     std::vector<ChatMessage> messages(1 + random() % 60);
     for (ChatMessage& message : messages)
       message = {static_cast<ChatRole>(random() % 4), random() % 50};
-    // A prompt has more than its messages, and their token numbers are approximate.
+    // A prompt has 3 tokens more than its messages. The token counts of messages are estimates.
     std::vector<size_t> exact;
     for (const ChatMessage& message : messages)
       exact.push_back(message.n_tokens / 2 + random() % (message.n_tokens + 5));
@@ -136,7 +136,7 @@ TEST(Truncation, FindsTheFirstFittingCutInFewCalls) {
     while (cut + 1 < cuts.n_cuts() && count(cuts.kept(cut)) > limit) ++cut;
     ASSERT_EQ(found.kept, cuts.kept(cut));
     ASSERT_EQ(found.fits, count(found.kept) <= limit);
-    ASSERT_EQ(count(found.kept), n_latest) << "the caller knows which of its renderings it is";
+    ASSERT_EQ(count(found.kept), n_latest) << "the last fitting call was for the result";
     ASSERT_TRUE(std::ranges::is_sorted(found.kept));
     ASSERT_EQ(found.kept.back(), messages.size() - 1);
     std::vector<bool> stays(messages.size());
@@ -175,7 +175,7 @@ TEST(Truncation, AGrowingChatIsCutAtTheSamePlaceForManyTurns) {
         ASSERT_GE(n_out, n_out_before) << "a message that was left out stays out";
         if (n_out > n_out_before) {
           ++n_changes;
-          // Usually one cut further. Never more than the excess, a step and a turn.
+          // A new cut leaves out at most the excess, a step and a few turns.
           ASSERT_GE(n_always + sum(messages, found.kept) + step + 16 * n_max, limit);
         }
         n_out_before = n_out;
@@ -183,7 +183,7 @@ TEST(Truncation, AGrowingChatIsCutAtTheSamePlaceForManyTurns) {
       const std::vector<ChatMessage> rest = random_turn(random, n_max);
       messages.insert(messages.end(), rest.begin() + 1, rest.end());
     }
-    // Two neighbouring cuts have more than a step between them.
+    // Of three consecutive cuts, the first and the last are more than a step apart.
     const size_t n_left_out = sum(messages);
     ASSERT_LE(n_changes, 2 * n_left_out / step + 2);
   }
@@ -202,8 +202,8 @@ TEST(Truncation, TurnsOfOneSizeShareACutUntilHalfOfTheContextIsFull) {
   EXPECT_EQ(*places.begin(), 8u);
 }
 
-TEST(Truncation, LargeMessagesAreLeftOutAlone) {
-  // A step is 500. A larger message shares no cut with its neighbours.
+TEST(Truncation, ALargeTurnSharesNoCutWithItsNeighbours) {
+  // A step is 500. The second turn has 750, so only the first turn is left out.
   const std::vector<ChatMessage> messages{{ChatRole::kQuestion, 50},  {ChatRole::kAnswer, 50},
                                           {ChatRole::kQuestion, 700}, {ChatRole::kAnswer, 50},
                                           {ChatRole::kQuestion, 100}, {ChatRole::kAnswer, 50},

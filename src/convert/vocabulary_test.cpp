@@ -41,7 +41,7 @@ std::string piece(const std::string& text, float score, uint64_t type) {
   return bytes_field(1, bytes_field(1, text) + number(2 * 8 + 5) + bits + number_field(3, type));
 }
 
-// Pieces of "ab" that merge by their scores. The default kind is BPE.
+// Returns a SentencePiece file with pieces of "ab" that merge by their scores. Kind 2 is BPE.
 std::string sample_model_file(uint64_t kind = 2) {
   return piece("<unk>", 0, 2) + piece("<s>", 0, 3) + piece("</s>", 0, 3) + piece("<0x21>", 0, 6) +
          piece("\xE2\x96\x81", -3, 1) + piece("a", -4, 1) + piece("b", -5, 1) + piece("ab", -1, 1) +
@@ -169,13 +169,13 @@ std::string byte_lines() {
   return lines;
 }
 
-TEST_F(LanguageVocabulary, RankedLinesGiveLastMerge) {
+TEST_F(LanguageVocabulary, RankedLinesGiveTheLastMergeOfEachToken) {
   model.texts["tokenizer_config.json"] = R"({"eos_token": "<|end|>",
     "added_tokens_decoder": {"259": {"content": "<|end|>", "special": true}}})";
   model.texts["tiktoken.model"] = byte_lines() + base64_encoded("ab") + " 256\n" +
                                   base64_encoded("bc") + " 257\n" + base64_encoded("abc") +
                                   " 258\n";
-  // The rule has no name, because the vocabulary is not a published one.
+  // The pre-tokeniser is unknown, because the vocabulary is not a published one.
   EXPECT_NE(refusal(300).find("not a published one"), std::string::npos) << refusal(300);
   Vocabulary vocabulary;
   vocabulary.pieces = empty_pieces(300);
@@ -272,7 +272,7 @@ Json byte_pairs(const Json& post_processor) {
   return tokenizer;
 }
 
-TEST_F(LanguageVocabulary, OtherEndInTemplateMakesConfiguredEndEot) {
+TEST_F(LanguageVocabulary, TemplatesEndIsEosAndConfiguredEndIsEot) {
   model.tokenizer = byte_pairs(Json::parse(R"({"type": "TemplateProcessing",
     "single": [{"SpecialToken": {"id": "<|bos|>"}}, {"Sequence": {"id": "A"}},
                {"SpecialToken": {"id": "<|last|>"}}]})"));
@@ -288,7 +288,7 @@ TEST_F(LanguageVocabulary, OtherEndInTemplateMakesConfiguredEndEot) {
   EXPECT_EQ(vocabulary.merges, (std::vector<std::string>{"a bĠc"}));
 }
 
-TEST_F(LanguageVocabulary, UsesConfiguredIdsIfNoTextIsNamed) {
+TEST_F(LanguageVocabulary, UsesConfiguredIdsIfNoTokenTextIsGiven) {
   model.tokenizer = byte_pairs(Json::parse(R"({"type": "ByteLevel"})"));
   model.config = Json::parse(R"({"bos_token_id": 2, "eos_token_id": [3, 4], "pad_token_id": 99,
                                  "text_config": {"eos_token_id": 3}})");

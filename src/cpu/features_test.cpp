@@ -10,7 +10,7 @@
 namespace billow::cpu {
 namespace {
 
-// Returns the words of an Intel processor with all features, on a system that saves every state.
+// Returns the CPUID words of an Intel processor with all features. The system saves all states.
 CpuidWords everything() {
   CpuidWords words = {.vendor = {0x756E6547, 0x49656E69, 0x6C65746E}};
   words.leaf1_ecx = words.leaf7_ebx = words.leaf7_ecx = words.leaf7_edx = words.leaf7_1_eax = ~0u;
@@ -70,8 +70,8 @@ TEST(Features, AreReadFromTheRightBits) {
   }
 }
 
-// Compares with Linux's list for this processor. Linux does not know amx_fp16, and may not grant
-// tiles.
+// Compares with Linux's list for this processor. Linux does not list amx_fp16, and may
+// refuse tiles to a process.
 TEST(Features, EqualTheFlagsThatLinuxLists) {
   std::ifstream file("/proc/cpuinfo");
   std::set<std::string> flags;

@@ -40,7 +40,7 @@ uint64_t touched(const Array& array) {
   return sum;
 }
 
-// Returns a text with all metadata and tensors.
+// Returns a text that describes all metadata and tensors.
 std::string described(const std::vector<Entry>& metadata, const std::vector<TensorInfo>& tensors) {
   std::string text;
   for (const Entry& entry : metadata) {

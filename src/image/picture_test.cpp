@@ -90,7 +90,7 @@ TEST(Picture, MatchesPillow) {
   for (const path& file : files) {
     const std::string bytes = bytes_of(file);
     const Picture picture = decode(bytes);
-    // Versions of one library differ in the last bit of lossy formats.
+    // For lossy formats, versions of one library differ slightly.
     EXPECT_LE(largest_difference(picture, expected_of(file)), 2) << file;
     EXPECT_EQ(size_of(bytes), picture.size) << file;
   }
@@ -108,7 +108,7 @@ TEST(Picture, EncodedPngHasSamePixels) {
 TEST(Picture, RejectsTruncatedFiles) {
   for (const path& file : fixtures()) {
     const std::string bytes = bytes_of(file);
-    // The file may lack data after the pixels of the first frame.
+    // A longer part can be enough: only the pixels of the first frame are needed.
     for (const size_t n : {size_t{1}, size_t{9}, size_t{20}, bytes.size() / 3, bytes.size() / 2})
       EXPECT_NE(why(std::string_view(bytes).substr(0, n)), "") << file << " " << n;
   }

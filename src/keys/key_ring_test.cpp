@@ -22,7 +22,7 @@ std::string table(const std::string& name, const std::string& key, const std::st
 class KeyRingTest : public ::testing::Test {
  protected:
   void write(const std::string& text) {
-    // By rename, so that a reader never sees a part.
+    // Replaces the file by a rename, so that a reader never sees half a file.
     write_test_file(path_ + ".new", text);
     std::filesystem::rename(path_ + ".new", path_);
   }
@@ -50,7 +50,7 @@ TEST_F(KeyRingTest, NeedsItsFileAtTheStart) {
   EXPECT_THROW(KeyRing(path_, now_), Error);
 }
 
-TEST_F(KeyRingTest, ReadsAChangedFileAndKeepsWhatAccountsHaveDone) {
+TEST_F(KeyRingTest, ReadsAChangedFileAndKeepsTheCountsOfAccounts) {
   write(table("ann", "old", "tokens_per_minute = 60\n"));
   KeyRing ring(path_, now_);
   const std::shared_ptr<Account> ann = ring.find("old");
@@ -95,7 +95,7 @@ TEST_F(KeyRingTest, LimitsRequestsAtTheSameTime) {
   EXPECT_EQ(third.refusal, Refusal::kMaxRequests);
   EXPECT_EQ(third.retry_after, 1);
   EXPECT_NE(third.why.find("'ann' may have 2 requests"), std::string::npos) << third.why;
-  EXPECT_TRUE(Account::begin(ann, false, now_).use);  // routes without a limit
+  EXPECT_TRUE(Account::begin(ann, false, now_).use);  // a route without a limit
   first.use.reset();
   EXPECT_TRUE(Account::begin(ann, true, now_).use);
   const AccountCounts counts = ann->counts();
@@ -118,7 +118,7 @@ TEST_F(KeyRingTest, LimitsTokensPerMinute) {
   EXPECT_TRUE(Account::begin(ann, true, now_ + seconds(31)).use);
 }
 
-// For sanitizers: look-ups, requests and new files at the same time.
+// Sanitizers check look-ups, requests and new files at the same time.
 TEST_F(KeyRingTest, ManyThreadsUseOneRing) {
   write(table("ann", "a", "max_requests = 3\n"));
   KeyRing ring(path_, now_);

@@ -98,7 +98,7 @@ TEST(KeysFile, AddsAndRevokesKeysAndKeepsTheOtherLines) {
             "keys.toml has no key 'bobb'; did you mean 'bob'?");
 }
 
-TEST(KeysFile, RefusesToRevokeFromAFormThatItDoesNotWrite) {
+TEST(KeysFile, RefusesToRevokeAKeyFromAnInlineList) {
   const std::string text = "key = [{name = \"ann\", sha256 = \"" + kHexA +
                            "\"}, {name = \"bob\", sha256 = \"" + kHexB + "\"}]\n";
   EXPECT_EQ(parse_keys(text, "keys.toml").size(), 2U);

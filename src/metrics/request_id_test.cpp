@@ -7,7 +7,7 @@
 namespace billow::metrics {
 namespace {
 
-TEST(RequestId, AcceptsFewCharactersAndLimitedLength) {
+TEST(RequestId, AcceptsOnlyAllowedCharactersAndLengths) {
   EXPECT_TRUE(is_request_id("aZ09._-"));
   EXPECT_TRUE(is_request_id(std::string(128, 'a')));
   EXPECT_FALSE(is_request_id(std::string(129, 'a')));

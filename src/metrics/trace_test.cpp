@@ -190,7 +190,7 @@ TEST(TraceStore, KeepsTheLatestTraces) {
   store.start("c", "/", "n");
   EXPECT_EQ(store.ids(), (std::vector<std::string>{"c", "b"}));
   EXPECT_FALSE(store.find("a"));
-  EXPECT_EQ(first->id(), "a");  // an evicted trace lives as long as its owners
+  EXPECT_EQ(first->id(), "a");  // an evicted trace lives while it has an owner
   EXPECT_TRUE(store.find("b"));
 }
 
@@ -210,7 +210,7 @@ TEST(TraceStore, NeverReplacesAnotherTrace) {
   EXPECT_EQ(store.find("a~3"), second);
 }
 
-TEST(TraceStore, CanKeepNothing) {
+TEST(TraceStore, KeepsNothingIfItsSizeIsZero) {
   TraceStore store(0);
   EXPECT_TRUE(store.start("a", "/", "n"));
   EXPECT_TRUE(store.ids().empty());

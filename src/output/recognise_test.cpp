@@ -95,7 +95,7 @@ TEST(OutputFormats, AreRecognisedByTheirTemplates) {
   }
 }
 
-// The form in which a template gets an answer with a call. Templates need different forms.
+// The form of an answer with a call in the input of a template. Templates need different forms.
 struct Wording {
   bool arguments_are_text;
   bool content_is_null;
@@ -134,8 +134,8 @@ Json conversation(bool with_answer, const Wording& wording) {
           {"add_generation_prompt", !with_answer}};
 }
 
-// Returns what the model would have written, by its own template: the text after the prompt, from
-// the last border of a marker on. Empty if the template raises an error.
+// Returns the call as the template renders it: the text after the prompt, from the last '>' or line
+// end that both texts share. Returns "" if the template raises an error.
 std::string rendered_call(const std::string& source, const Wording& wording) {
   try {
     const prompt::ChatTemplate chat(source);
@@ -189,7 +189,7 @@ TEST(OutputFormats, AreFoundByParserNames) {
   EXPECT_FALSE(is_renderer("qwen3"));
 }
 
-TEST(OutputFormats, AreMadeFromGoTemplatesWithoutARow) {
+TEST(OutputFormats, AreMadeFromUnknownGoTemplates) {
   const prompt::GoTemplate tagged(
       "{{ range .Messages }}{{ if .Thinking }}<th>{{ .Thinking }}</th>{{ end }}{{ .Content }}"
       "{{ if .ToolCalls }}<call>{{ range .ToolCalls }}{\"name\": \"{{ .Function.Name }}\"}"

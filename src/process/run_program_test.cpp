@@ -50,7 +50,7 @@ TEST(RunProgram, DropsALineThatIsTooLong) {
   EXPECT_EQ(written.lines.back(), "end");
 }
 
-TEST(RunProgram, AnExceptionFromAFunctionEndsTheProgram) {
+TEST(RunProgram, AnExceptionFromACallbackEndsTheProgram) {
   RunOptions options = script("echo x; sleep 1000");
   options.on_output = [](std::span<const std::byte>) { throw std::runtime_error("full"); };
   EXPECT_THROW(run_program(options), std::runtime_error);
@@ -69,7 +69,7 @@ TEST(RunProgram, StopEndsASilentProgram) {
   stopper.join();
 }
 
-TEST(RunProgram, ASignalIsAnError) {
+TEST(RunProgram, ASignalOrAMissingProgramIsAnError) {
   EXPECT_THROW(run(script("kill -9 $$")), Error);
   EXPECT_THROW(run_program({.command = {"/no/such/program"}}), Error);
 }

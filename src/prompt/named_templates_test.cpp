@@ -133,7 +133,7 @@ TEST(NamedTemplates, AreDetectedFromTheirJinjaTexts) {
   }
 }
 
-// The detected files are the sources of the known texts.
+// Only the three files that known templates come from are detected.
 TEST(NamedTemplates, OtherTemplatesAreNotDetected) {
   EXPECT_EQ(detect_named_template(""), nullptr);
   EXPECT_EQ(detect_named_template("{{ messages }}"), nullptr);

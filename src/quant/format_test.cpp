@@ -20,11 +20,11 @@ namespace {
 constexpr size_t kRowLen = 512;
 
 struct Bounds {
-  double error;            // relative RMSE on Gaussian data, a few per cent above a good encoder's
-  float outlier = 6.0f;    // max error of an outlier of 100
-  float others = 20.0f;    // max magnitude of the other elements
-  float smallest = 1e-2f;  // smallest deviation of data that the format has fine enough scales for
-  float largest = 65504.0f;
+  double error;              // max relative RMSE on Gaussian data, a few % above a good encoder
+  float outlier = 6.0f;      // max error of an outlier of 100
+  float others = 20.0f;      // max magnitude of the other elements
+  float smallest = 1e-2f;    // min deviation of data for which the scales are fine enough
+  float largest = 65504.0f;  // max magnitude of data
 };
 
 const std::map<std::string_view, Bounds>& bounds_by_name() {
@@ -55,9 +55,9 @@ const std::map<std::string_view, Bounds>& bounds_by_name() {
       {"TQ1_0", {0.83}},
       {"TQ2_0", {0.83}},
       {"MXFP4", {0.119}},
-      // The scale of the whole matrix brings values into the range of the parts' scales.
+      // In a file, a scale per matrix brings values into the range of the parts' scales.
       {"NVFP4", {.error = 0.101, .smallest = 0.5f, .largest = 2688.0f}},
-      // One magnitude for all: their mean.
+      // All values of a group get the same magnitude: the mean.
       {"Q1_0", {.error = 0.62, .outlier = 99.9f, .others = 1.0f}},
       {"Q2_0", {0.745}},
   };
@@ -128,7 +128,7 @@ TYPED_TEST_SUITE(FormatTest, TestTypes<Formats>::Type, FormatName);
 
 TYPED_TEST(FormatTest, KeepsGaussianDataWithinItsErrorBound) {
   const Bounds& bounds = bounds_of(this->format());
-  // 1e-2 is the size of trained weights; 8000 brings values near the largest half.
+  // Trained weights are about 1e-2. At the last deviation, the values span about `largest`.
   for (float deviation : {bounds.smallest, 1.0f, bounds.largest / 8.2f}) {
     const std::vector<float> values = gaussian(size_t{256} * 64, deviation);
     const double error = relative_rmse(values, round_trip(this->format(), values));
@@ -168,7 +168,7 @@ TYPED_TEST(FormatTest, KeepsOneOutlier) {
   }
 }
 
-TYPED_TEST(FormatTest, RoundsValuesBelowTheRangeOfHalvesToNearlyZero) {
+TYPED_TEST(FormatTest, RoundsValuesBelowTheRangeOfF16ToNearlyZero) {
   for (float size : {1e-40f, 1e-30f, 1e-9f}) {
     for (float value : round_trip(this->format(), gaussian(kRowLen, size))) {
       ASSERT_LT(std::fabs(value), 1e-6f);
@@ -176,7 +176,7 @@ TYPED_TEST(FormatTest, RoundsValuesBelowTheRangeOfHalvesToNearlyZero) {
   }
 }
 
-TYPED_TEST(FormatTest, KeepsTheLargestHalvesFinite) {
+TYPED_TEST(FormatTest, KeepsTheLargestValuesFinite) {
   const float largest = bounds_of(this->format()).largest;
   std::vector<float> values(kRowLen);
   for (size_t i = 0; i < values.size(); ++i) values[i] = i % 4 < 2 ? -largest : largest;

@@ -106,7 +106,7 @@ const std::vector<Case>& long_group_cases() {
         {16 + 95, 0xF0}},
        0.0f,
        {{32, 63, -4.0f}, {39, 39, 11.0f}, {160, 190, -72.0f}, {191, 191, 663.0f}}},
-      // as before, with bit 4 set in the two elements that have a code
+      // The values of Q4_K, with bit 4 set in the two elements that have a code.
       {"Q5_K",
        {{1, 0x3C},
         {3, 0x40},

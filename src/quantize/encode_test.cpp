@@ -26,7 +26,7 @@ struct Data {
   std::vector<float> importance;
 };
 
-// Makes the rows of make_encode_golden.py.
+// Returns the same rows as make_encode_golden.py.
 Data golden_data() {
   uint64_t state = 1;
   const auto below = [&](uint64_t n) {

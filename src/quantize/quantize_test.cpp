@@ -158,7 +158,7 @@ TEST(QuantizeTest, RefusesAnImportanceOfAnotherWidth) {
   const Bytes bytes = Source().file();
   const gguf::File file = gguf::File::parse(bytes, "source");
   Importance importance = sample_importance();
-  importance.entries["token_embd.weight"] = {1.0f};  // embeddings are not multiplied
+  importance.entries["token_embd.weight"] = {1.0f};  // ignored: embeddings are not multiplied
   EXPECT_EQ(refusal(file, options_for("Q4_K_M", &importance)), "none");
   importance.entries["blk.0.attn_k.weight"].pop_back();
   EXPECT_EQ(refusal(file, options_for("Q4_K_M", &importance)),

@@ -43,7 +43,7 @@ struct Place {
   store::Store store{folder.path()};
   Client client{store, test_options()};
 
-  // Returns the last step of a transfer or its error.
+  // pull() and push() return the last status of the transfer, or its error.
   std::string pull(
       const store::Name& name, const Listener& listener = [](const Step&) {},
       std::stop_token stop = {}) {
@@ -294,7 +294,7 @@ TEST_F(ClientTest, AListenerThatThrowsEndsThePull) {
                Gone);
 }
 
-TEST_F(ClientTest, AFailedSharedDownloadIsRetriedAtTheOwnRegistry) {
+TEST_F(ClientTest, AFailedSharedDownloadIsRetriedFromTheOwnRegistry) {
   FakeRegistry other;
   const std::string weights = random_bytes(1'000'000, 6);
   serve("a/m", weights);
@@ -313,7 +313,7 @@ TEST_F(ClientTest, AFailedSharedDownloadIsRetriedAtTheOwnRegistry) {
     return here_.pull(registry_.name(), [&](const Step& step) { n_second = step.n_completed; });
   });
   EXPECT_TRUE(becomes_true([&] { return n_second >= 400'000; }));
-  // The received parts are wrong. The first pull fails, and the second pull asks its own registry.
+  // Now each part has a wrong byte. The first pull fails, and the second asks its own registry.
   other.faults.breaks_parts = true;
   other.faults.holds_blobs = false;
   EXPECT_TRUE(first.get().starts_with("digest mismatch"));

@@ -1,6 +1,6 @@
-// Runs the planner in a simulated world. It performs actions late, in any order that messages
-// between processes can have. Loads fail, runners die, clients disconnect, and some requests kill
-// every runner that they run on.
+// Runs the planner in a simulated world. The world performs actions late, in any order in which
+// messages between processes can arrive. Loads fail, runners die, clients disconnect, and some
+// requests kill every runner that they run on.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -95,7 +95,7 @@ class World {
     }
   }
 
-  // No new requests arrive and nothing fails any more: every request must end.
+  // Runs the world without new requests and failures. Expects that every request ends.
   void wind_down() {
     is_winding_down_ = true;
     for (int round = 0; round < 5000 && !requests_.empty(); ++round) {
@@ -137,7 +137,7 @@ class World {
     options.load_timeout = seconds(20);
     options.restarts.pause = seconds(5);
     options.restarts.window = kWindow;
-    // Only its own deaths can fail a request.
+    // Crashes of a model never block it. A request fails only after deaths of its own runner.
     if (trial.poison) options.restarts.n_limit = 1'000'000;
     return options;
   }
@@ -212,7 +212,7 @@ class World {
     end(id, false);
   }
 
-  // Ends a request, by its client or by itself.
+  // Ends a request: it finishes, or its client cancels it.
   void end(RequestId id, bool is_finished) {
     const Known known = requests_.at(id);
     if (known.is_running) {
@@ -438,7 +438,7 @@ class World {
     EXPECT_LE(runner.in_use.size(), is_embedding ? 4 : n_parallel_);
   }
 
-  // Without a tenant, of all tenants.
+  // Returns the first waiting turn of a model: of one tenant, or of all tenants.
   Turn first_waiting(const std::string& key, const std::optional<std::string>& tenant = {}) const {
     Turn first = {true, kNoBarrier};
     for (const auto& [id, known] : requests_)
@@ -450,7 +450,7 @@ class World {
   void check() {
     const Snapshot all = planner_.snapshot();
     EXPECT_LE(all.granted_bytes, all.budget_bytes);
-    uint64_t used = 0;  // what the runners may use, outdated budgets included
+    uint64_t used = 0;  // max memory of the runners by the budgets that they know
     for (const auto& [key, runner] : runners_) used += std::max(runner.budget, runner.held());
     EXPECT_LE(used, all.budget_bytes);
     EXPECT_LE(used, all.granted_bytes);
@@ -471,9 +471,9 @@ class World {
   std::vector<Kind> kinds_;
   std::map<std::string, Runner> runners_;
   std::map<RequestId, Known> requests_;  // without a response
-  std::map<RequestId, uint64_t> dying_;  // ran on the runner that just died
+  std::map<RequestId, uint64_t> dying_;  // requests that ran on the runner that just died
   std::set<RequestId> streamed_;         // of dying_
-  // Per model and digest: when it killed a runner that other requests used, too.
+  // Per model and digest: times of deaths of runners that ran this and other requests.
   std::map<std::pair<std::string, uint64_t>, std::deque<Time>> shared_deaths_;
   RequestId last_id_ = 0;
   Arrival next_arrival_ = 0;

@@ -52,8 +52,8 @@ std::function<MaybeAnswer(ServerFixture&, uint16_t)> sent_and_reset(std::string 
     RawClient other(port);
     RawClient client(port);
     client.send(bytes);
-    // The server serves connections in turn. A response to a later request proves that it read the
-    // bytes.
+    // The server serves connections in turn. A response to a later request proves that the server
+    // read the bytes.
     for (int i = 0; i < 20; ++i) {
       other.send(get("/healthz"));
       other.response();
@@ -229,7 +229,7 @@ TEST(Answers, AreCountedAndLoggedOnceWithAnId) {
   }
 }
 
-// Answers of requests that still run at the end of the drain: an error, or an error in the stream.
+// Requests that still run at the end of the drain get 503, if their response has not begun.
 TEST(Answers, OfCancelledRequestsAreErrors) {
   const std::string ollama = R"({"error":"the server is shutting down"})";
   const std::string message = R"("message":"the server is shutting down")";
@@ -272,7 +272,7 @@ TEST(Answers, OfADrainingServerAreLogged) {
   running.send(post("/api/generate", R"({"model":"m","prompt":"hi","stream":false})"));
   ASSERT_TRUE(server.becomes_true([&] { return server.runners_.n_running() == 1; }));
   RawClient other(server.server_->port());
-  ASSERT_TRUE(other.send(get("/api/tags")));  // afterwards, the server has accepted the connection
+  ASSERT_TRUE(other.send(get("/api/tags")));  // its response proves that the connection is accepted
   ASSERT_TRUE(other.response());
   testing::internal::CaptureStderr();
   std::jthread draining([&] { server.server_->drain(milliseconds(0), milliseconds(60'000)); });

@@ -190,7 +190,7 @@ TEST_F(GateTest, LimitsTokensPerMinute) {
   EXPECT_NE(refused.body.find("1 tokens per minute"), std::string::npos) << refused.body;
 }
 
-TEST_F(GateTest, BrokenFileIsAnErrorAtTheStart) {
+TEST_F(GateTest, MissingFileIsAnErrorAtTheStart) {
   Options wanted = options();
   wanted.api_keys = path_;
   EXPECT_ANY_THROW(start(wanted));

@@ -13,8 +13,8 @@ namespace {
 
 using Texts = std::vector<std::string>;
 
-// Builds a double array of the texts. Children are at their parent's base XOR their byte, values at
-// byte 0.
+// Builds a double array of the texts. The child for a byte is at the parent's base XOR the byte.
+// The child for byte 0 has the value.
 class CharsMapBuilder {
  public:
   std::string build(const std::map<std::string, std::string>& replacements) {
@@ -38,7 +38,7 @@ class CharsMapBuilder {
     for (int i = 0; i < 4; ++i) out.push_back(static_cast<char>((value >> (8 * i)) & 0xFF));
   }
 
-  // `values`: the rests of the texts below `unit`.
+  // `values`: the remaining bytes of the texts below `unit`, and their values.
   void place(uint32_t unit, const std::map<std::string, uint32_t>& values) {
     std::map<uint8_t, std::map<std::string, uint32_t>> children;
     for (const auto& [text, value] : values) {
@@ -91,7 +91,7 @@ Texts encode(const gguf::Writer& writer, std::string_view text, bool add_special
 }
 
 TEST(Unigram, TheLargestSumOfScoresWins) {
-  // ▁a b: -6.5; ▁ ab: -6; ▁ab: -7; ▁ a b: -8.
+  // Sums of scores: ▁a b: -6.5; ▁ ab: -6; ▁ab: -7; ▁ a b: -8.
   EXPECT_EQ(encode(sample_unigram(), "ab"), (Texts{"▁", "ab"}));
   EXPECT_EQ(encode(sample_unigram(), "a", true), (Texts{"▁a", "</s>"}));
 }

@@ -23,7 +23,7 @@ constexpr uint32_t kF32 = 0;
 constexpr uint32_t kF16 = 1;
 constexpr uint32_t kQ8 = 8;
 
-// A model's file with some tensors of its encoder. Byte i of a tensor is i.
+// A model's file with some tensors of its encoder. Byte i of a tensor is i modulo 256.
 class Model {
  public:
   explicit Model(const std::string& architecture) : prefix_(architecture + ".vision.") {
@@ -161,7 +161,7 @@ TEST(EmbeddedProjector, InterleavesTheHalvesOfHeads) {
   }
 }
 
-TEST(EmbeddedProjector, RefusesWhatDoesNotFit) {
+TEST(EmbeddedProjector, RefusesInvalidTensorsAndKeys) {
   Model deep("qwen3vl");
   deep.set_layers("deepstack_visual_indexes", {1});
   deep.add("v.deepstack.1.norm.weight", kF32, {8});

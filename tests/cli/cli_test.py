@@ -1,4 +1,4 @@
-"""The commands: valid input gives the documented output, invalid input one clear line and status 1."""
+"""Tests the commands. Valid input gives the documented output. Invalid input gives one clear line and status 1; wrong usage has status 2."""
 import json
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""The program as a whole: help, suggestions, exit statuses, doctor, configuration file, completion, manual."""
+"""Tests the program as a whole: help, suggestions, exit statuses, doctor, configuration file, completion, manual."""
 import json
 import os
 import pathlib
@@ -43,7 +43,7 @@ class Case(unittest.TestCase):
         self.assertEqual((done.returncode, done.stdout), (status, b""))
 
     def commands(self):
-        """The names of all commands in the help, without aliases."""
+        """Returns the names of all commands in the help, without aliases."""
         return re.findall(r"^  ([a-z]+)(?:, [a-z]+)?  +\S", self.run_ok("--help"), re.M)
 
 
@@ -143,7 +143,7 @@ class Doctor(Case):
         self.assertIn("Ollama 0.9.9 answers at", server["text"])
         self.assertIn(f"process {os.getpid()}", server["text"])
 
-    def test_a_port_that_accepts_and_says_nothing_is_a_failure(self):
+    def test_a_port_that_accepts_but_never_answers_is_a_failure(self):
         silent = socket.create_server(("127.0.0.1", self.port))
         self.addCleanup(silent.close)
         server = self.checks(status=1)["server"]
@@ -178,7 +178,7 @@ class Configuration(Case):
                 self.assertLess(time.monotonic(), deadline, "the server does not answer")
                 time.sleep(0.02)
 
-    def test_the_server_listens_where_the_file_says(self):
+    def test_the_server_listens_at_the_address_in_the_file(self):
         del self.env["OLLAMA_HOST"]
         os.environ.pop("OLLAMA_HOST", None)
         folder = self.dir / ".config/billow"

@@ -1,4 +1,4 @@
-"""The line editor of billow run on a terminal: pastes, resizes, stops and signals at any time."""
+"""Tests the line editor of billow run on a terminal: pastes, resizes, stops and signals at any time."""
 import os
 import random
 import signal
@@ -183,7 +183,7 @@ class Model:
 
     def __init__(self):
         self.text, self.cursor, self.killed, self.draft = [], 0, [], []
-        self.block = None  # lines so far of a message between three quotes
+        self.block = None  # lines so far of a message between triple quotes; None: no such message
         self.messages, self.history, self.recalled = [], [], 0
 
     def insert(self, text):
@@ -214,7 +214,7 @@ class Model:
             self.history = (self.history + [entry])[-100:]
 
     def words(self, step):
-        """The position where the next word in this direction begins or ends."""
+        """Returns the position where the next word in this direction begins or ends."""
         at = self.cursor
         def is_blank_next():
             place = at - (step < 0)
@@ -276,7 +276,7 @@ class RandomUse(EditorCase):
         data = data.encode()
         while data:
             n = dice.choice([1, 2, 3, 7, 50, 4000])
-            n += data[:n] == b"\x03"  # a single Ctrl-C after a pause would be a key
+            n += data[:n] == b"\x03"  # a single Ctrl-C after a pause would count as typed
             job.send(data[:n])
             data = data[n:]
             if dice.random() < 0.05:
@@ -295,7 +295,7 @@ class RandomUse(EditorCase):
         job.go_on()
 
     def mark(self):
-        """A unique character. When the terminal shows it, the editor has handled all input before it."""
+        """Returns a unique character. When the terminal shows it, the editor has handled all input before it."""
         self.n_marks += 1
         return chr(0xE000 + self.n_marks)
 

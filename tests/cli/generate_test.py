@@ -1,4 +1,4 @@
-"""billow generate: context, events, summary and signals, as a user sees them."""
+"""Tests billow generate as a user sees it: context, events, summary and signals."""
 import csv
 import fcntl
 import json
@@ -37,13 +37,13 @@ drafted_tokens=(?P<drafted>\d+) accepted=(?P<accepted>\d+)
 
 
 def split_summary(errors):
-    """The part of standard error before the summary, and the summary's fields."""
+    """Returns the part of standard error before the summary, and the summary's fields."""
     before, begin, summary = errors.decode().partition("=== Summary ===")
     return before, SUMMARY.fullmatch(begin + summary)
 
 
 def course(n_prompt, n_tokens, sizes, recent):
-    """Computes the events of the context and the tokens on each rung, independently, from the design's formula."""
+    """Computes the expected events and the tokens on each rung from the formula of the design, without the program."""
     rung = min(size for size in sizes if size > n_prompt)
     events, per_rung, held = [], {rung: 0}, n_prompt
     for _ in range(n_tokens - 1):
@@ -63,7 +63,7 @@ def course(n_prompt, n_tokens, sizes, recent):
 
 
 def text_events(text):
-    """The events in a text, in order, in the format of course()."""
+    """Returns the events in a text, in order, in the format of course()."""
     found = [(m.start(), ("transition", *map(int, m.group(1, 2, 3)))) for m in TRANSITION.finditer(text)]
     found += [(m.start(), ("compaction", *map(int, m.group(1, 2, 3)))) for m in COMPACTION.finditer(text)]
     return [event for _, event in sorted(found)]
@@ -75,7 +75,7 @@ def json_events(out):
 
 
 def with_metadata(source, target, values):
-    """Copies a GGUF file with more keys: floats and strings."""
+    """Copies a GGUF file and adds metadata: floats and strings."""
     data = source.read_bytes()
     added, n_added = b"", 0
     def string(text):
@@ -364,7 +364,7 @@ class Generate(ProgramTest):
         self.assertEqual(process.returncode, 130)
         self.assertEqual(json.loads(out)["summary"]["stop_reason"], "interrupted")
 
-    def test_a_second_signal_ends_it_immediately(self):
+    def test_a_second_signal_ends_the_program_immediately(self):
         process = self.start("--raw", "--prompt", "hi")
         fcntl.fcntl(process.stdout, fcntl.F_SETPIPE_SZ, 4096)
         def waiting():
@@ -393,7 +393,7 @@ class Generate(ProgramTest):
         self.assertEqual(text_events(text), events)
 
     def on_terminal(self, *args, env=None):
-        """Returns the output on standard error if it is a terminal; standard output is a file."""
+        """Returns what the program writes to standard error on a terminal; standard output goes to /dev/null."""
         ours, theirs = pty.openpty()
         command = [ARGS.billow, "generate", "--model", str(self.model), "--raw", "--ignore-eos", "--prompt", "hi",
                    "--max-tokens", "200", *map(str, args)]
@@ -447,12 +447,12 @@ class Generate(ProgramTest):
         self.assertGreaterEqual(len(text_events(errors)), 9)
         self.assertNotIn("Summary", errors)
 
-    def test_a_chat_on_a_terminal_has_the_editor_of_a_session(self):
+    def test_a_chat_on_a_terminal_has_the_line_editor(self):
         with tempfile.TemporaryDirectory() as home:
             job = Job({"HOME": home}, "generate", "--model", str(self.model), "--chat", "--ignore-eos", "--max-tokens", "-1", "--quiet")
             self.addCleanup(job.close)
             job.wait_for(">>> ")
-            job.send("hexllo\x1b[D\x1b[D\x1b[D\x7f\r")  # three to the left, then backspace: hello
+            job.send("hexllo\x1b[D\x1b[D\x1b[D\x7f\r")  # the cursor goes 3 to the left, then backspace deletes the x
             job.wait_for("hello")
             n_shown = len(job.shown)
             job.until(lambda: len(job.shown) > n_shown + 40, "an answer")
@@ -482,7 +482,7 @@ class Generate(ProgramTest):
                 shown += piece
         out, errors = process.communicate(b"/bye\n", timeout=60)
         self.assertEqual(process.returncode, 0, errors)
-        self.assertNotIn(b"error", errors)  # not assertEqual: after a long answer, a warning about removed messages is possible
+        self.assertNotIn(b"error", errors)  # a warning about removed messages is possible after a long answer
 
 
 if __name__ == "__main__":

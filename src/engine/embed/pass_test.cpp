@@ -75,7 +75,7 @@ TEST(EmbedPass, OM_22_FinishedTextsAreNotEvaluatedAgain) {
   size_t n_calls = 0;
   run.world->before_pass = [&] {
     ++n_calls;
-    if (n_calls == 1 || n_calls == 3) throw std::bad_alloc();  // the first pass, and a later half
+    if (n_calls == 1 || n_calls == 3) throw std::bad_alloc();  // the whole pass and its second half
   };
   run.run();
   EXPECT_EQ(run.world->sums(), (Sums{2048, 1024, 1024, 512, 512}));
@@ -127,7 +127,7 @@ TEST(EmbedPass, OM_26_FI_3_RetriesAreCountedUpToTheLastAttempt) {
   }
 }
 
-// The shortest of many runs, because other processes make some runs slow.
+// Takes the shortest of 20 runs, because other processes make some runs slow.
 TEST(EmbedPass, OM_27_RetriesDoNotSleep) {
   auto shortest = std::chrono::steady_clock::duration::max();
   for (int i = 0; i < 20; ++i) {
@@ -162,7 +162,7 @@ TEST(EmbedPass, FI_9_SV_8_ValuesThatAreNotFiniteFailTheirTextOnly) {
 
 TEST(EmbedPass, FI_5_UnwantedTextsAreDroppedBeforeTheNextCall) {
   PassRun run({512, 512, 512, 512}, 1024);
-  // Two are unwanted after a retry.
+  // After a retry, the last two texts are unwanted.
   run.wanted = [&](size_t i) { return i < 2 || run.retries.empty(); };
   run.run();
   EXPECT_EQ(run.world->sums(), (Sums{2048, 1024}));

@@ -49,7 +49,7 @@ TEST(DraftPlan, ComparesNoTokenThatCostsMoreThanItGains) {
   EXPECT_EQ(plan({{}}, 0.1), (Lengths{0}));
 }
 
-// The length with the max (1 + sum of chances) / cost.
+// The best length has the max (1 + sum of chances) / cost.
 TEST(DraftPlan, FindsTheBestLength) {
   for (const double chance : {0.5, 0.7, 0.9}) {
     for (const double slope : {0.1, 0.2, 0.3}) {
@@ -70,8 +70,8 @@ TEST(DraftPlan, FindsTheBestLength) {
   }
 }
 
-// Rows that are evaluated again count: the best length has the max (1 + sum of chances) / (cost
-// with these rows).
+// The cost includes rows that are evaluated again. The best length has the max (1 + sum of chances)
+// / cost.
 TEST(DraftPlan, CountsRowsThatAreEvaluatedAgain) {
   for (const double chance : {0.5, 0.7, 0.9, 0.97}) {
     for (const double slope : {0.1, 0.2, 0.3}) {

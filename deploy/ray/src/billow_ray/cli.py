@@ -20,7 +20,7 @@ from .storage import Place, place_of, publish_bytes, remove_temporary_files
 from .verify import Report, verify
 from .work import count_errors, run_shard
 
-_EXIT_STATUSES = """exit status: 0 done; 65 the input is at fault; 75 try again, the job continues where it was;
+_EXIT_STATUSES = """exit status: 0 done; 65 invalid input; 75 try again, the job continues where it stopped;
 130 interrupted; 1 and 2 any other error"""
 
 
@@ -36,29 +36,29 @@ def _parser() -> argparse.ArgumentParser:
     embed.add_argument("--pooling", default="", help="mean, cls, last or max; default: the model's pooling")
     embed.add_argument("--no-normalize", action="store_true", help="do not normalize the vectors")
     embed.add_argument("--truncate", default="right", choices=("right", "left", "none"), help="where to cut a text that is too long; none: it gets an error")
-    embed.add_argument("--dtype", default="float32", choices=("float32", "float16"), help="of the vectors in the parts (float32)")
+    embed.add_argument("--dtype", default="float32", choices=("float32", "float16"), help="type of the vectors in the parts (float32)")
 
     rerank = commands.add_parser("rerank", help="score documents against a query", epilog=_EXIT_STATUSES)
     _add_job_options(rerank)
     rerank.add_argument("--query-column", default="query", help="the column of the query (query)")
     rerank.add_argument("--documents-column", default="documents", help="the column with a list of documents (documents)")
-    rerank.add_argument("--raw-scores", action="store_true", help="the model's scores instead of values from 0 to 1")
+    rerank.add_argument("--raw-scores", action="store_true", help="return the model's scores instead of values from 0 to 1")
 
     generate = commands.add_parser("generate", help="write an answer to each prompt", epilog=_EXIT_STATUSES)
     _add_job_options(generate)
     source = generate.add_mutually_exclusive_group()
     source.add_argument("--column", default="prompt", help="the column of the prompts (prompt)")
-    source.add_argument("--messages-column", help="the column with a list of messages; they are sent as a chat")
+    source.add_argument("--messages-column", help="the column with a list of messages, which are sent as a chat")
     generate.add_argument("--system", default="", help="the system message")
     generate.add_argument("--format", help="'json', or a file with a JSON schema for the answers")
     generate.add_argument("--option", action="append", default=[], metavar="NAME=VALUE", help="an option of the request, such as num_predict=100; repeatable")
 
-    run = commands.add_parser("run", help="run what is missing of the job of a folder", epilog=_EXIT_STATUSES)
+    run = commands.add_parser("run", help="run the missing shards of the job in a folder", epilog=_EXIT_STATUSES)
     run.add_argument("job", help="the folder of the job")
     _add_max_errors(run)
     _add_ray_options(run)
 
-    shard = commands.add_parser("shard", help="do shards of a job without Ray: for arrays of Slurm and indexed jobs of Kubernetes", epilog=_EXIT_STATUSES)
+    shard = commands.add_parser("shard", help="do shards of a job without Ray: for Slurm arrays and indexed Kubernetes jobs", epilog=_EXIT_STATUSES)
     shard.add_argument("--job", required=True, help="the folder of the job")
     shard.add_argument("--index", type=int, help="the shard to do, from 0; default: SLURM_ARRAY_TASK_ID, then JOB_COMPLETION_INDEX")
     shard.add_argument("--of", type=int, default=0, metavar="N", help="do the shards INDEX, INDEX+N, INDEX+2N, ...")
@@ -75,29 +75,29 @@ def _parser() -> argparse.ArgumentParser:
 def _add_job_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-m", "--model", required=True, help="the model")
     parser.add_argument("--in", dest="inputs", nargs="+", required=True, metavar="PATH", help="files or folders: .parquet, .jsonl, .ndjson; paths or URIs")
-    parser.add_argument("--out", required=True, metavar="FOLDER", help="the folder of the job, of its parts and its summary")
+    parser.add_argument("--out", required=True, metavar="FOLDER", help="the folder for the job, its parts and its summary")
     parser.add_argument("--keep", nargs="+", default=[], metavar="COLUMN", help="columns to copy to the parts")
-    parser.add_argument("--shard-rows", type=int, default=0, metavar="N", help="rows of a shard (embed 50000, rerank 5000, generate 1000)")
-    parser.add_argument("--batch", type=int, default=0, metavar="N", help="texts of a request (embed 128, otherwise 1)")
-    parser.add_argument("--jobs", type=int, default=0, metavar="N", help="requests of a shard in flight (4, generate 8)")
-    parser.add_argument("--max-errors", type=int, default=1000, metavar="N", help="stop after more rows with errors (1000); -1: never")
-    parser.add_argument("--plan-only", action="store_true", help="write the plan of the job and print the number of its shards")
+    parser.add_argument("--shard-rows", type=int, default=0, metavar="N", help="rows per shard (embed 50000, rerank 5000, generate 1000)")
+    parser.add_argument("--batch", type=int, default=0, metavar="N", help="texts per request (embed 128, otherwise 1)")
+    parser.add_argument("--jobs", type=int, default=0, metavar="N", help="requests in flight per shard (4, generate 8)")
+    parser.add_argument("--max-errors", type=int, default=1000, metavar="N", help="stop if more than N rows have errors (1000); -1: never")
+    parser.add_argument("--plan-only", action="store_true", help="only write the plan of the job and print the number of its shards")
     _add_ray_options(parser)
 
 
 def _add_max_errors(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--max-errors", type=int, metavar="N", help="stop after more rows with errors; -1: never; default: as the job was made")
+    parser.add_argument("--max-errors", type=int, metavar="N", help="stop if more than N rows have errors; -1: never; default: the limit in the plan of the job")
 
 
 def _add_host_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--host", help="address of Billow; default: BILLOW_HOST, then 127.0.0.1:11434")
-    parser.add_argument("--patience", type=float, default=DEFAULT_PATIENCE_S, metavar="SECONDS", help="how long Billow may not answer (60)")
+    parser.add_argument("--patience", type=float, default=DEFAULT_PATIENCE_S, metavar="SECONDS", help="give up if Billow does not answer for this time (60)")
 
 
 def _add_ray_options(parser: argparse.ArgumentParser) -> None:
     _add_host_options(parser)
     parser.add_argument("--ray-address", default="auto", help="the cluster (auto); 'local' starts one on this machine")
-    parser.add_argument("--wait", type=float, default=300.0, metavar="SECONDS", help="how long no host may offer the resource 'billow' (300)")
+    parser.add_argument("--wait", type=float, default=300.0, metavar="SECONDS", help="give up if no host offers the resource 'billow' for this time (300)")
 
 
 def _option(text: str) -> tuple[str, Any]:
@@ -230,5 +230,5 @@ def main(words: Sequence[str] | None = None) -> int:
         print(f"billow-ray: error: {error}", file=sys.stderr)
         return EXIT_TRY_AGAIN
     except KeyboardInterrupt:
-        print("billow-ray: interrupted; the same command continues", file=sys.stderr, flush=True)
-        os._exit(EXIT_INTERRUPTED)  # without waiting for requests in flight
+        print("billow-ray: interrupted; the same command continues the job", file=sys.stderr, flush=True)
+        os._exit(EXIT_INTERRUPTED)  # does not wait for requests in flight

@@ -1,4 +1,4 @@
-"""A job and its shards, as `_job.json` in the output folder has them. Pure, except read_job and write_job.
+"""A job and its shards, as stored in `_job.json` in the output folder. Only read_job and write_job access files.
 
 A shard is a part of one input file: row groups of a Parquet file, or a range of bytes of a file of JSON lines. Its part has
 a name that follows from the shard and the fingerprint. So two attempts at a shard write the same name.
@@ -37,7 +37,7 @@ class Input:
 
 @dataclass(frozen=True)
 class Shard:
-    """Parquet: row groups from `begin` to before `end`; `skip` rows of the first are left out, and `rows` are taken.
+    """Parquet: row groups from `begin` to before `end`; `skip` rows of the first group are left out, and `rows` are taken.
     JSON lines: the lines whose first byte is from `begin` to before `end`; `rows` is an estimate.
     `first` is the number of the first row in the file (Parquet), or `begin`."""
 
@@ -67,13 +67,13 @@ class Job:
     shards: list[Shard] = field(default_factory=list)
 
     def head(self, number: int) -> Job:
-        """The job with one shard and its input only: what a worker needs, in a few hundred bytes."""
+        """Returns the job with only one shard and its input: all that a worker needs, in a few hundred bytes."""
         shard = self.shards[number]
         return replace(self, inputs=[self.inputs[shard.input]], shards=[shard])
 
     @property
     def rows(self) -> int:
-        """About the rows of all inputs; exact for Parquet."""
+        """The number of rows of all inputs: exact for Parquet, an estimate for JSON lines."""
         return sum(shard.rows for shard in self.shards)
 
 
@@ -87,12 +87,12 @@ def part_name(job: Job, shard: Shard, source: Input) -> str:
 
 
 def part_names(job: Job) -> list[str]:
-    """The names of all parts, by the number of the shard."""
+    """Returns the names of all parts, in the order of shard numbers."""
     return [part_name(job, shard, job.inputs[shard.input]) for shard in job.shards]
 
 
 def to_json(job: Job) -> str:
-    """One line for each shard and input, so that people can read it."""
+    """Returns JSON with one line for each shard and input, so that people can read it."""
     head = {"format": FORMAT, "op": job.op, "model": job.model, "fingerprint": job.recipe.fingerprint,
             "recipe": job.recipe.as_json(), "columns": job.columns, "keep": job.keep,
             "keep_schema": base64.b64encode(job.keep_schema.serialize().to_pybytes()).decode(), "dtype": job.dtype,
@@ -107,10 +107,10 @@ def from_json(text: bytes, where: str) -> Job:
     try:
         value = json.loads(text)
         if value["format"] != FORMAT:
-            raise JobError(f"{where}: format {value['format']} is not {FORMAT}; use the version that wrote it")
+            raise JobError(f"{where}: format {value['format']} is not {FORMAT}; use the version of billow-ray that wrote the file")
         recipe = recipe_from_json(value["recipe"])
         if recipe.fingerprint != value["fingerprint"]:
-            raise JobError(f"{where}: the fingerprint is not that of its recipe; the file was changed")
+            raise JobError(f"{where}: the fingerprint does not match the recipe; the file was changed")
         return Job(op=value["op"], model=value["model"], recipe=recipe, columns=value["columns"], keep=value["keep"],
                    keep_schema=pa.ipc.read_schema(pa.BufferReader(base64.b64decode(value["keep_schema"]))),
                    dtype=value["dtype"], dimensions=value["dimensions"], batch_rows=value["batch_rows"], jobs=value["jobs"],
@@ -121,7 +121,7 @@ def from_json(text: bytes, where: str) -> Job:
 
 
 def read_job(out: Place) -> Job | None:
-    """None if the folder has no job."""
+    """Returns the job of the folder, or None if the folder has no job."""
     place = out.child(JOB_FILE)
     text = read_bytes(place)
     return None if text is None else from_json(text, place.uri)
@@ -149,14 +149,14 @@ def _differences(stored: Job, wanted: Job) -> list[str]:
 
 
 def check_same(stored: Job, wanted: Job, where: str) -> None:
-    """Refuses to continue `stored` as `wanted`, which has the inputs as they are now, if results would differ."""
+    """Raises JobError if `wanted`, which has the current inputs, would give other results than `stored`."""
     wrong = _differences(stored, wanted)
     if [source.path for source in stored.inputs] != [source.path for source in wanted.inputs]:
-        wrong.append(f"{len(stored.inputs)} inputs are not the {len(wanted.inputs)} of this command")
+        wrong.append(f"its {len(stored.inputs)} inputs are not the {len(wanted.inputs)} inputs of this command")
     else:
         for old, now in zip(stored.inputs, wanted.inputs):
             if (old.size, old.modified_ns) != (now.size, now.modified_ns):
-                wrong.append(f"{old.path} has changed: {old.size} bytes of {old.modified_ns} ns are now {now.size} of {now.modified_ns}")
+                wrong.append(f"{old.path} has changed: from {old.size} bytes, modified at {old.modified_ns} ns, to {now.size} bytes, {now.modified_ns} ns")
                 break
     if wrong:
         raise JobError(f"{where} has another job: {'; '.join(wrong)}. Use another folder, or remove this one")

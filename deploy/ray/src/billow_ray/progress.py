@@ -1,4 +1,4 @@
-"""Lines for people on standard error: what is done, how fast, and what was lost."""
+"""Writes progress to standard error: what is done, how fast, and what was lost."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MAX_LOSS_LINES = 100
 
 
 class Progress:
-    """Counts what this run has done. Writes a line every 5 seconds, and one for each lost shard."""
+    """Counts what this run has done. Writes a line at most every 5 seconds, and one for each of the first 100 losses."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = stream or sys.stderr
@@ -52,7 +52,7 @@ class Progress:
         if self._n_lost <= _MAX_LOSS_LINES:
             self.say(f"shard {number} was lost and runs again: {why}")
         elif self._n_lost == _MAX_LOSS_LINES + 1:
-            self.say("more lost shards are only counted")
+            self.say("further lost shards are counted, but not shown")
 
     def show(self, running: int, slots: int) -> None:
         now = time.monotonic()
