@@ -20,6 +20,7 @@ struct NamedRig {
 void add_peak_benchmarks(std::span<const NamedRig> rigs);
 void add_linear_benchmarks(std::span<const NamedRig> rigs);
 void add_attention_benchmarks(std::span<const NamedRig> rigs);
+void add_team_benchmarks();  // of teams with 1, 2, 4, ... threads, up to the number of cores
 
 using Clock = std::chrono::steady_clock;
 

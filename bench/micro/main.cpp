@@ -34,6 +34,7 @@ void run(int argc, char** argv) {
   add_peak_benchmarks(rigs);
   add_linear_benchmarks(rigs);
   add_attention_benchmarks(rigs);
+  add_team_benchmarks();
   benchmark::AddCustomContext("kernels", std::string(table.name));
   benchmark::AddCustomContext("threads", std::to_string(n_threads));
   benchmark::RunSpecifiedBenchmarks();

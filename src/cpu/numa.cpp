@@ -11,26 +11,26 @@ namespace billow::cpu {
 namespace {
 
 constexpr int kInterleave = 3;  // MPOL_INTERLEAVE of <linux/mempolicy.h>
-constexpr size_t kMaxNodes = 1024;
+constexpr size_t kMaxNumbers = 1024;
 constexpr size_t kWordBits = 8 * sizeof(unsigned long);
 
 bool read_number(const char*& at, const char* end, int& out) {
   const auto [next, error] = std::from_chars(at, end, out);
   at = next;
-  return error == std::errc() && out >= 0 && out < static_cast<int>(kMaxNodes);
+  return error == std::errc() && out >= 0 && out < static_cast<int>(kMaxNumbers);
 }
 
 std::vector<int> nodes_with_memory() {
   std::ifstream file("/sys/devices/system/node/has_memory");
   std::string line;
   std::getline(file, line);
-  return nodes_of_list(line);
+  return numbers_of_list(line);
 }
 
 }  // namespace
 
-std::vector<int> nodes_of_list(const std::string& list) {
-  std::vector<int> nodes;
+std::vector<int> numbers_of_list(const std::string& list) {
+  std::vector<int> numbers;
   const char* at = list.data();
   const char* end = at + list.size();
   while (at < end) {
@@ -41,11 +41,11 @@ std::vector<int> nodes_of_list(const std::string& list) {
       ++at;
       if (!read_number(at, end, last)) return {};
     }
-    for (int node = first; node <= last; ++node) nodes.push_back(node);
+    for (int number = first; number <= last; ++number) numbers.push_back(number);
     if (at < end && *at != ',') return {};
     ++at;
   }
-  return nodes;
+  return numbers;
 }
 
 bool has_several_nodes() { return nodes_with_memory().size() > 1; }
@@ -53,14 +53,14 @@ bool has_several_nodes() { return nodes_with_memory().size() > 1; }
 void spread_over_nodes(void* data, size_t n_bytes) {
   const std::vector<int> nodes = nodes_with_memory();
   if (nodes.size() < 2) return;
-  std::array<unsigned long, kMaxNodes / kWordBits> mask{};
+  std::array<unsigned long, kMaxNumbers / kWordBits> mask{};
   for (const int node : nodes) {
     const auto i = static_cast<size_t>(node);
     mask[i / kWordBits] |= 1ul << (i % kWordBits);
   }
   // The system call needs no library. If it fails, each page comes from the node that touches it
   // first.
-  (void)::syscall(SYS_mbind, data, n_bytes, kInterleave, mask.data(), kMaxNodes + 1, 0);
+  (void)::syscall(SYS_mbind, data, n_bytes, kInterleave, mask.data(), kMaxNumbers + 1, 0);
 }
 
 }  // namespace billow::cpu

@@ -8,8 +8,8 @@
 
 namespace billow::cpu {
 
-// Returns the node numbers of a kernel list such as "0-2,5"; none if the text is not such a list.
-std::vector<int> nodes_of_list(const std::string& list);
+// Returns the numbers of a kernel list such as "0-2,5"; none if the text is not such a list.
+std::vector<int> numbers_of_list(const std::string& list);
 
 // Returns whether several nodes have memory on this machine.
 bool has_several_nodes();

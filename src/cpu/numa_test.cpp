@@ -7,10 +7,10 @@ namespace billow::cpu {
 namespace {
 
 TEST(Numa, ParsesKernelLists) {
-  EXPECT_EQ(nodes_of_list("0"), std::vector<int>{0});
-  EXPECT_EQ(nodes_of_list("0-2,5"), (std::vector<int>{0, 1, 2, 5}));
+  EXPECT_EQ(numbers_of_list("0"), std::vector<int>{0});
+  EXPECT_EQ(numbers_of_list("0-2,5"), (std::vector<int>{0, 1, 2, 5}));
   for (const char* bad : {"", "x", "1-", "0,,1", "-1", "99999", "0;1"}) {
-    EXPECT_TRUE(nodes_of_list(bad).empty()) << bad;
+    EXPECT_TRUE(numbers_of_list(bad).empty()) << bad;
   }
 }
 

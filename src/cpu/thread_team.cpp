@@ -1,16 +1,28 @@
 #include "cpu/thread_team.h"
 
 #include <immintrin.h>
+#include <pthread.h>
+#include <sched.h>
 
+#include <algorithm>
 #include <chrono>
 
 #include "base/check.h"
+#include "cpu/placement.h"
 
 namespace billow::cpu {
 namespace {
 
 // Longer than the gaps between the regions of a forward pass, but too short for a noticeable load.
 constexpr std::chrono::microseconds kSpin{50};
+
+// If the system refuses, the thread runs anywhere.
+void bind(std::thread& thread, const std::vector<int>& cpus) {
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  for (const int cpu : cpus) CPU_SET(cpu, &allowed);
+  static_cast<void>(::pthread_setaffinity_np(thread.native_handle(), sizeof allowed, &allowed));
+}
 
 }  // namespace
 
@@ -27,11 +39,18 @@ void ThreadTeam::Gate::wait_while(unsigned old) noexcept {
   n_asleep_.fetch_sub(1);
 }
 
-ThreadTeam::ThreadTeam(int n_threads) {
+ThreadTeam::ThreadTeam(int n_threads)
+    : ThreadTeam(n_threads, place_members(static_cast<size_t>(std::max(n_threads, 1)))) {}
+
+ThreadTeam::ThreadTeam(int n_threads, const std::vector<std::vector<int>>& cpus)
+    : shares_(static_cast<size_t>(std::max(n_threads, 1))),
+      finished_(static_cast<size_t>(std::max(n_threads, 1) - 1)) {
   BILLOW_CHECK(n_threads >= 1);
   workers_.reserve(static_cast<size_t>(n_threads - 1));
   for (int member = 1; member < n_threads; ++member) {
     workers_.emplace_back([this, member] { serve(member); });
+    const auto i = static_cast<size_t>(member);
+    if (i < cpus.size()) bind(workers_.back(), cpus[i]);
   }
 }
 
@@ -42,13 +61,13 @@ ThreadTeam::~ThreadTeam() {
 }
 
 void ThreadTeam::run_region(Region region) {
+  const unsigned before = n_finished_.value();
   if (!workers_.empty()) {
     region_ = region;
-    n_busy_.set(static_cast<unsigned>(workers_.size()));
     generation_.add(1);
   }
   region.call(region.context, 0);
-  for (unsigned busy = n_busy_.value(); busy != 0; busy = n_busy_.value()) n_busy_.wait_while(busy);
+  while (!workers_.empty() && n_finished_.value() == before) n_finished_.wait_while(before);
 }
 
 void ThreadTeam::serve(int member) {
@@ -58,7 +77,7 @@ void ThreadTeam::serve(int member) {
     ++seen;
     if (stopping_.load(std::memory_order_relaxed)) return;
     region_.call(region_.context, member);
-    n_busy_.add(~0U);  // decrements
+    if (finished_.arrive(static_cast<size_t>(member - 1))) n_finished_.add(1);
   }
 }
 

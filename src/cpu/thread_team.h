@@ -9,12 +9,19 @@
 #include <type_traits>
 #include <vector>
 
+#include "cpu/cache_line.h"
+#include "cpu/join_tree.h"
+#include "cpu/shares.h"
+
 namespace billow::cpu {
 
 class ThreadTeam {
  public:
-  // REQUIRES: n_threads >= 1. With one thread, everything runs on the caller.
+  // REQUIRES: n_threads >= 1. With one thread, everything runs on the caller. Member i runs on the
+  // processors cpus[i] only, if `cpus` has such an element (cpu/placement.h). The caller is never
+  // bound. Without `cpus`, members are placed for this machine.
   explicit ThreadTeam(int n_threads);
+  ThreadTeam(int n_threads, const std::vector<std::vector<int>>& cpus);
   ~ThreadTeam();
   ThreadTeam(const ThreadTeam&) = delete;
   ThreadTeam& operator=(const ThreadTeam&) = delete;
@@ -36,7 +43,7 @@ class ThreadTeam {
   void for_pieces(size_t n, size_t piece, Work&& work) {
     if (n == 0) return;
     if (n <= piece || workers_.empty()) return work(size_t{0}, n, 0);
-    std::atomic<size_t> next{0};
+    alignas(kCacheLine) std::atomic<size_t> next{0};
     run([&](int member) {
       for (;;) {
         const size_t begin = next.fetch_add(piece, std::memory_order_relaxed);
@@ -46,23 +53,18 @@ class ThreadTeam {
     });
   }
 
-  // The same, but pieces become smaller, down to single items. So members take few pieces and still
-  // finish together.
+  // The same, but pieces become smaller, down to single items (cpu/shares.h). So members work on
+  // long runs and still finish together. REQUIRES: n < 2^32.
   template <class Work>
   void for_shares(size_t n, Work&& work) {
     if (n == 0) return;
     if (n == 1 || workers_.empty()) return work(size_t{0}, n, 0);
-    std::atomic<size_t> next{0};
-    const size_t n_shares = 2 * static_cast<size_t>(size());
+    shares_.reset(n);
     run([&](int member) {
       for (;;) {
-        size_t begin = next.load(std::memory_order_relaxed);
-        size_t end = 0;
-        do {
-          if (begin >= n) return;
-          end = begin + (n - begin + n_shares - 1) / n_shares;
-        } while (!next.compare_exchange_weak(begin, end, std::memory_order_relaxed));
-        work(begin, end, member);
+        const Shares::Run items = shares_.take(static_cast<size_t>(member));
+        if (items.begin == items.end) return;
+        work(items.begin, items.end, member);
       }
     });
   }
@@ -77,7 +79,6 @@ class ThreadTeam {
   class Gate {
    public:
     unsigned value() const noexcept { return value_.load(std::memory_order_acquire); }
-    void set(unsigned value) noexcept { value_.store(value, std::memory_order_relaxed); }
     void add(unsigned n) noexcept {  // modulo 2^32
       value_.fetch_add(n);
       // A thread that goes to sleep is either counted here, or reads the new number.
@@ -93,10 +94,14 @@ class ThreadTeam {
   void serve(int member);
 
   std::vector<std::thread> workers_;
+  Shares shares_;
+  JoinTree finished_;  // of the workers
+  // What begins a region: written by the caller only, and read together.
+  alignas(kCacheLine) Gate generation_;  // incremented for each region
   Region region_;
-  Gate generation_;  // incremented for each region
-  Gate n_busy_;      // workers that have not finished the region
   std::atomic<bool> stopping_{false};
+  // What ends a region: incremented by the last worker that finishes it.
+  alignas(kCacheLine) Gate n_finished_;
 };
 
 }  // namespace billow::cpu

@@ -1,6 +1,7 @@
 #include "cpu/thread_team.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <time.h>
 
 #include <algorithm>
@@ -22,6 +23,38 @@ TEST(ThreadTeam, RunsEachMemberOncePerRegion) {
     }
     for (const int count : calls) EXPECT_EQ(count, 500);
   }
+}
+
+// Far more threads than cores: members of a tree with two and three levels.
+TEST(ThreadTeam, ManyMembersFinishEveryRegion) {
+  for (const int n : {64, 128}) {
+    ThreadTeam team(n);
+    std::vector<int> calls(static_cast<size_t>(n));
+    std::vector<int> touched(1000);
+    for (int region = 0; region < 20; ++region) {
+      team.run([&](int member) { ++calls[static_cast<size_t>(member)]; });
+      team.for_shares(touched.size(), [&](size_t begin, size_t end, int) {
+        for (size_t i = begin; i < end; ++i) ++touched[i];
+      });
+    }
+    for (const int count : calls) EXPECT_EQ(count, 20);
+    for (const int count : touched) EXPECT_EQ(count, 20);
+  }
+}
+
+TEST(ThreadTeam, BindsMembersToTheirProcessors) {
+  cpu_set_t allowed;
+  ASSERT_EQ(sched_getaffinity(0, sizeof allowed, &allowed), 0);
+  int last = CPU_SETSIZE - 1;
+  while (!CPU_ISSET(last, &allowed)) --last;
+  ThreadTeam team(3, {{last}, {last}});
+  std::vector<int> n_cpus(3);
+  team.run([&](int member) {
+    cpu_set_t mine;
+    sched_getaffinity(0, sizeof mine, &mine);
+    n_cpus[static_cast<size_t>(member)] = CPU_COUNT(&mine);
+  });
+  EXPECT_EQ(n_cpus, (std::vector<int>{CPU_COUNT(&allowed), 1, CPU_COUNT(&allowed)}));
 }
 
 TEST(ThreadTeam, PiecesCoverTheRangeExactlyOnce) {

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/saturating.h"
+#include "cpu/numa.h"
 
 namespace billow::engine {
 namespace {
@@ -37,6 +38,10 @@ KvMemory::KvMemory(context::Ledger& ledger, const std::vector<kv::LayerNeed>& ne
       max_cached_(options.max_cached),
       other_groups_(options.other_groups),
       drop_other_(options.drop_other) {
+  for (uint32_t group = 0; group < cache_.layout().groups.size(); ++group) {
+    const kv::BlockPool& pool = cache_.pool(group);
+    cpu::spread_over_nodes(pool.base(), pool.max_blocks() * pool.block_bytes());
+  }
   if (options.sessions.folder.empty() || options.sessions.max_bytes == 0 || max_cached_ == 0)
     return;
   try {
