@@ -37,7 +37,7 @@ class Case:
     n_prompt: int = 0
     n_generate: int = 0
     depth: int = 0
-    kv: str = ""  # f16, q8_0; empty: the default of each program
+    kv: str = ""  # f16, q8_0, q4_0; empty: the default of each program
     n_parallel: int = 1
     scaling: bool = False  # only Billow, with all threads and with one thread
     quick: bool = False  # part of --quick
@@ -66,6 +66,7 @@ def _cases():
         yield Case(model, "decode", n_generate=64, depth=128, quick=True)
         yield Case(model, "decode", n_generate=32, depth=4096, kv="f16", quick=small)
         yield Case(model, "decode", n_generate=32, depth=4096, kv="q8_0")
+        yield Case(model, "decode", n_generate=32, depth=4096, kv="q4_0")
         n_prompt, n_generate = (128, 32) if model == "qwen-q4_k_m" else (256, 64)
         yield Case(model, "parallel", n_prompt=n_prompt, n_generate=n_generate, n_parallel=8, quick=small)
         yield Case(model, "first-token", quick=small)

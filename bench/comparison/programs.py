@@ -152,7 +152,7 @@ class LlamaCpp:
         return run(case, self.visible(model), str(threads), timeout)
 
     def _bench(self, case, model, threads, timeout):
-        kv = {"q8_0": ["-ctk", "q8_0", "-ctv", "q8_0", "-fa", "1"]}.get(case.kv, [])
+        kv = ["-ctk", case.kv, "-ctv", case.kv, "-fa", "1"] if case.kv in ("q8_0", "q4_0") else []
         command = self.needed("llama-bench") + ["-m", model, "-t", threads, "-p", str(case.n_prompt), "-n",
                                                 str(case.n_generate), "-d", str(case.depth), "-r", "1", "-o", "json"]
         return parse_llama_bench(output(command + kv, timeout))
@@ -184,7 +184,7 @@ class IkLlama(LlamaCpp):
         work = ["-p", str(case.n_prompt), "-n", str(case.n_generate)]
         if case.depth:
             work = ["-p", "0", "-n", "0", "-gp", f"{case.depth},{case.n_generate}"]
-        kv = ["-ctk", "q8_0", "-ctv", "q8_0"] if case.kv == "q8_0" else []
+        kv = ["-ctk", case.kv, "-ctv", case.kv] if case.kv in ("q8_0", "q4_0") else []
         command = self.needed("llama-bench") + ["-m", model, "-t", threads, "-r", "1", "-o", "json"]
         return parse_llama_bench(output(command + work + kv + self.options, timeout))
 
@@ -236,6 +236,8 @@ class OpenVino:
         return output([self.python, "-c", code], 120).decode().strip()
 
     def run(self, case, model, threads, timeout):
+        if case.kv == "q4_0":
+            raise Skipped("it has no KV in q4_0")
         wanted = {"model": str(model), "kind": case.kind, "threads": threads, "n_prompt": case.n_prompt, "kv": case.kv,
                   "n_generate": case.n_generate, "depth": case.depth, "n_parallel": case.n_parallel,
                   "text": cases.FIRST_TOKEN_PROMPT}

@@ -8,6 +8,7 @@
 #include "base/byte_size.h"
 #include "base/error.h"
 #include "cpu/memory.h"
+#include "kernels/kv_names.h"
 
 namespace billow::cli {
 namespace {
@@ -53,9 +54,18 @@ engine::AdapterFile parse_adapter(const std::string& text) {
 
 }  // namespace
 
+CLI::Option* add_kv_type(CLI::App& command, std::string& name) {
+  std::vector<std::string> names;
+  for (const kernels::KvTypeName& row : kernels::kKvTypeNames) names.emplace_back(row.name);
+  return command
+      .add_option("--kv-type", name,
+                  "Format of keys and values: f16 (16 bits each), q8_0 (half the memory), q4_0 (a "
+                  "quarter, less exact) or f32 (full precision)")
+      ->check(CLI::IsMember(std::move(names)));
+}
+
 kernels::KvType kv_type_of(const std::string& name) {
-  if (name == "f32") return kernels::KvType::kF32;
-  return name == "q8_0" ? kernels::KvType::kQ8_0 : kernels::KvType::kInt16;
+  return kernels::find_kv_type(name).value_or(kernels::KvType::kInt16);
 }
 
 void ModelOptions::declare(CLI::App& command) {
@@ -79,13 +89,7 @@ void ModelOptions::declare_without_context(CLI::App& command) {
                   "Number of threads; 0: one for each usable physical core")
       ->check(CLI::Range(0, 1024))
       ->group(kGroup);
-  command
-      .add_option("--kv-type", kv_type,
-                  "Format of keys and values: f16 (16 bits each), q8_0 (half the memory) or f32 "
-                  "(full precision)")
-      ->check(CLI::IsMember({"f16", "q8_0", "f32"}))
-      ->capture_default_str()
-      ->group(kGroup);
+  add_kv_type(command, kv_type)->capture_default_str()->group(kGroup);
   command
       .add_option("--draft-max", max_draft,
                   "Max tokens to guess per pass from earlier text; answers stay the same, "

@@ -8,7 +8,8 @@
 
 namespace CLI {
 class App;
-}
+class Option;
+}  // namespace CLI
 
 namespace billow::cli {
 
@@ -17,8 +18,9 @@ inline constexpr size_t kMaxDraft = 256;              // max of --draft-max
 inline constexpr const char* kDefaultPackedLimit = "16G";
 inline constexpr const char* kDefaultMemory = "80%";  // the engine's default, too
 
-// Parses "f16", "q8_0" or "f32".
-kernels::KvType kv_type_of(const std::string& name);
+// Declares --kv-type. Only the names of kernels/kv_names.h are accepted.
+CLI::Option* add_kv_type(CLI::App& command, std::string& name);
+kernels::KvType kv_type_of(const std::string& name);  // of an accepted name
 
 struct ModelOptions {
   std::string model;

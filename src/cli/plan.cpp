@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "cli/command.h"
+#include "cli/engine_options.h"
 #include "cli/forecast.h"
 #include "cli/plan_report.h"
 #include "gguf/file.h"
@@ -70,12 +71,7 @@ void add_plan(CLI::App& app) {
                    "Number of such requests that run at the same time")
       ->capture_default_str();
   declare_context(*command, *options);
-  command
-      ->add_option("--kv-type", options->kv_type,
-                   "Format of keys and values: f16 (16 bits each), q8_0 (half the memory) or f32 "
-                   "(full precision)")
-      ->check(CLI::IsMember({"f16", "q8_0", "f32"}))
-      ->capture_default_str();
+  add_kv_type(*command, options->kv_type)->capture_default_str();
   command->add_option("-t,--threads", options->n_threads,
                       "Number of threads; 0: one for each usable physical core");
   command

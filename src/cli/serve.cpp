@@ -127,10 +127,7 @@ std::string joined(const std::vector<std::string>& texts) {
 }
 
 std::string kv_type_of(const ServeOptions& options, const scheduler::Environment& environment) {
-  std::string wanted = options.kv_type.empty() ? environment.kv_cache_type : options.kv_type;
-  if (wanted != "q4_0") return wanted;
-  log::warn("KV_CACHE_TYPE q4_0 is not supported: q8_0 is used");
-  return "q8_0";
+  return options.kv_type.empty() ? environment.kv_cache_type : options.kv_type;
 }
 
 // Returns the settings for requests to registries.
@@ -497,10 +494,8 @@ void declare_models(CLI::App& command, ServeOptions& options) {
   command.add_option(
       "--llama-server", options.llama_server,
       "Path of llama.cpp's llama-server; default: search PATH (BILLOW_LLAMA_SERVER)");
-  command
-      .add_option("--kv-type", options.kv_type,
-                  "Format of keys and values: f16, q8_0 or f32 (OLLAMA_KV_CACHE_TYPE)")
-      ->check(CLI::IsMember({"f16", "q8_0", "f32"}));
+  CLI::Option* const kv_type = add_kv_type(command, options.kv_type);
+  kv_type->description(kv_type->get_description() + " (OLLAMA_KV_CACHE_TYPE)");
 }
 
 void declare_network(CLI::App& command, ServeOptions& options) {

@@ -145,7 +145,8 @@ class Engine {
   int n_threads() const noexcept { return team_.size(); }
   size_t max_context() const noexcept { return max_context_; }
   size_t max_sequences() const noexcept { return max_sequences_; }
-  kernels::KvType kv_type() const noexcept { return kv_.cache().layout().layers.front().type; }
+  // Returns the format of values. Keys can be more exact (kernels::kv_types).
+  kernels::KvType kv_type() const noexcept { return kv_.cache().layout().layers.front().types.v; }
   size_t kv_bytes() const noexcept { return kv_.cache().bytes_in_use(); }
   MemoryUse memory() const;
   // Sets the memory budget, for callers that distribute memory among engines. Evicts cached memory

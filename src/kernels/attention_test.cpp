@@ -26,11 +26,14 @@ void rotate(std::span<double> x) {
   }
 }
 
+constexpr KvTypes kAllTypes[] = {
+    KvType::kInt16, KvType::kQ8_0, KvType::kQ4_0, KvType::kF32, {KvType::kQ8_0, KvType::kQ4_0}};
+
 // K and V of one head in several blocks, and the same values as plain numbers. The order of blocks
 // differs from the order of positions.
 struct Memory {
-  Memory(KvType type_, size_t n_positions_, size_t k_len_, size_t v_len_)
-      : type(type_), n_positions(n_positions_), k_len(k_len_), v_len(v_len_) {
+  Memory(KvTypes types_, size_t n_positions_, size_t k_len_, size_t v_len_)
+      : types(types_), n_positions(n_positions_), k_len(k_len_), v_len(v_len_) {
     const std::vector<float> k = gaussian(n_positions * k_len, 1);
     const std::vector<float> v = gaussian(n_positions * v_len, 2);
     const size_t n_blocks = (n_positions + 63) / 64;
@@ -40,23 +43,37 @@ struct Memory {
     for (size_t b = 0; b < n_blocks; ++b) ids.push_back(static_cast<uint32_t>(n_blocks - 1 - b));
     for (size_t p = 0; p < n_positions; ++p) {
       std::byte* place = block(p);
-      scalar().store_kv({.type = type,
+      scalar().store_kv({.types = types,
                          .k = &k[p * k_len],
                          .v = &v[p * v_len],
                          .k_len = k_len,
                          .v_len = v_len,
                          .within = p % 64,
                          .k_block = place,
-                         .v_block = place + kv_bytes(type, k_len)});
+                         .v_block = place + kv_bytes(types.k, k_len)});
       for (size_t d = 0; d < k_len; ++d) keys.push_back(key(p, d));
       for (size_t d = 0; d < v_len; ++d) values.push_back(value(p, d));
     }
-    for (size_t p = 0; p < n_positions && type == KvType::kQ8_0; ++p)
+    for (size_t p = 0; p < n_positions && has_rotated_keys(); ++p)
       rotate({&keys[p * k_len], k_len});
-    for (size_t i = 0; i < keys.size(); ++i) EXPECT_NEAR(keys[i], k[i], 0.06);
-    for (size_t i = 0; i < values.size(); ++i) EXPECT_NEAR(values[i], v[i], 0.02);
+    for (size_t p = 0; p < n_positions && types.v == KvType::kQ4_0; ++p)
+      rotate({&values[p * v_len], v_len});
+    const auto is_coarse = [](KvType type) { return type == KvType::kQ4_0; };
+    for (size_t i = 0; i < keys.size(); ++i)
+      EXPECT_NEAR(keys[i], k[i], is_coarse(types.k) ? 0.8 : 0.06);
+    for (size_t i = 0; i < values.size(); ++i)
+      EXPECT_NEAR(values[i], v[i], is_coarse(types.v) ? 0.8 : 0.02);
+    EXPECT_LT(distance(keys, k), is_coarse(types.k) ? 0.1 : 0.01);
+    EXPECT_LT(distance(values, v), is_coarse(types.v) ? 0.1 : 0.01);
   }
-  size_t block_bytes() const { return kv_bytes(type, k_len) + kv_bytes(type, v_len); }
+  bool has_rotated_keys() const { return types.k == KvType::kQ8_0 || types.k == KvType::kQ4_0; }
+  // Returns the root of the mean square of the differences.
+  static double distance(const std::vector<double>& a, const std::vector<float>& b) {
+    double squares = 0.0;
+    for (size_t i = 0; i < a.size(); ++i) squares += std::pow(a[i] - static_cast<double>(b[i]), 2);
+    return std::sqrt(squares / static_cast<double>(a.size()));
+  }
+  size_t block_bytes() const { return kv_bytes(types.k, k_len) + kv_bytes(types.v, v_len); }
   std::byte* block(size_t p) {
     return reinterpret_cast<std::byte*>(bytes.data()) + ids[p / 64] * block_bytes();
   }
@@ -75,19 +92,28 @@ struct Memory {
   }
   double key(size_t p, size_t d) {
     const std::byte* k = block(p);
-    if (type == KvType::kF32) return static_cast<double>(read<float>(k, d * 64 + p % 64));
-    const std::byte* scales = k + kv_code_bytes(type, k_len);
-    if (type == KvType::kInt16)
+    if (types.k == KvType::kF32) return static_cast<double>(read<float>(k, d * 64 + p % 64));
+    const std::byte* scales = k + kv_code_bytes(types.k, k_len);
+    if (types.k == KvType::kInt16)
       return read<int16_t>(k, (d / 2 * 64 + p % 64) * 2 + d % 2) * bf16(scales, p % 64);
-    return read<int8_t>(k, (d / 4 * 64 + p % 64) * 4 + d % 4) * half(scales, d / 32 * 64 + p % 64);
+    const double scale = half(scales, d / 32 * 64 + p % 64);
+    if (types.k == KvType::kQ8_0) return read<int8_t>(k, (d / 4 * 64 + p % 64) * 4 + d % 4) * scale;
+    const uint8_t both = read<uint8_t>(k, (d / 8 * 64 + p % 64) * 4 + d % 4);
+    return ((d % 8 < 4 ? both & 15 : both >> 4) - 8) * scale;
   }
   double value(size_t p, size_t d) {
-    const std::byte* v = block(p) + kv_bytes(type, k_len);
-    if (type == KvType::kF32) return static_cast<double>(read<float>(v, p % 64 * v_len + d));
-    const std::byte* scales = v + kv_code_bytes(type, v_len);
+    const std::byte* v = block(p) + kv_bytes(types.k, k_len);
+    if (types.v == KvType::kF32) return static_cast<double>(read<float>(v, p % 64 * v_len + d));
+    const std::byte* scales = v + kv_code_bytes(types.v, v_len);
     const size_t at = (p % 64 / 2 * v_len + d) * 2 + p % 2;
-    if (type == KvType::kInt16) return read<int16_t>(v, at) * bf16(scales, p % 64);
-    return read<int8_t>(v, at) * half(scales, d / 32 * 64 + p % 64);
+    if (types.v == KvType::kInt16) return read<int16_t>(v, at) * bf16(scales, p % 64);
+    const double scale = half(scales, d / 32 * 64 + p % 64);
+    if (types.v == KvType::kQ8_0) return read<int8_t>(v, at) * scale;
+    const size_t n_groups = (v_len + 31) / 32;
+    const uint8_t both =
+        read<uint8_t>(v, (p % 64 / 2 * n_groups + d / 32) * 32 + d % 16 * 2 + p % 2);
+    const int code = d % 32 < 16 ? both & 15 : both >> 4;
+    return (code < 8 ? code : code - 16) * scale;
   }
 
   // Computes plain softmax attention in double precision.
@@ -114,18 +140,18 @@ struct Memory {
     return out;
   }
 
-  KvType type;
+  KvTypes types;
   size_t n_positions, k_len, v_len;
   std::vector<double> keys, values;
   std::vector<uint16_t> bytes;
   std::vector<uint32_t> ids;
 };
 
-// Returns random queries. For Q8_0, these queries survive the kernels' rounding without loss. So no
-// result depends on how a value halfway between two codes is rounded.
+// Returns random queries. For Q8_0 and Q4_0, these queries survive the kernels' rounding without
+// loss. So no result depends on how a value halfway between two codes is rounded.
 std::vector<float> queries_for(const Memory& memory, size_t n_rows, unsigned seed) {
   std::vector<float> queries = gaussian(n_rows * memory.k_len, seed);
-  for (size_t r = 0; r < n_rows && memory.type == KvType::kQ8_0; ++r) {
+  for (size_t r = 0; r < n_rows && memory.has_rotated_keys(); ++r) {
     float* row = &queries[r * memory.k_len];
     std::vector<double> exact(row, row + memory.k_len);
     rotate(exact);
@@ -159,7 +185,7 @@ std::vector<float> run(const KernelTable& table, const Memory& memory,
   std::vector<float> scratch(attention_scratch_floats(n_rows, memory.k_len, memory.v_len) + 16);
   float* aligned = scratch.data();
   while (reinterpret_cast<uintptr_t>(aligned) % 64 != 0) ++aligned;
-  AttentionArgs args{.type = memory.type,
+  AttentionArgs args{.types = memory.types,
                      .n_tokens = tokens.first.size(),
                      .n_heads = tokens.n_heads,
                      .queries = queries.data(),
@@ -172,7 +198,7 @@ std::vector<float> run(const KernelTable& table, const Memory& memory,
                      .block_ids = memory.ids.data(),
                      .block_bytes = memory.block_bytes(),
                      .k_offset = 0,
-                     .v_offset = kv_bytes(memory.type, memory.k_len),
+                     .v_offset = kv_bytes(memory.types.k, memory.k_len),
                      .k_len = memory.k_len,
                      .v_len = memory.v_len,
                      .scale = kScale,
@@ -242,14 +268,14 @@ void compare(const KernelTable& table, const Memory& memory, const Tokens& token
 }
 
 TEST_P(Attention, EqualsSoftmaxOverVisiblePositions) {
-  for (const KvType type : {KvType::kInt16, KvType::kQ8_0, KvType::kF32}) {
+  for (const KvTypes types : kAllTypes) {
     for (const auto& [k_len, v_len] : {std::pair<size_t, size_t>{16, 48},
                                        {64, 64},
                                        {80, 80},
                                        {112, 16},
                                        {128, 128},
                                        {256, 256}}) {
-      const Memory memory(type, 600, k_len, v_len);
+      const Memory memory(types, 600, k_len, v_len);
       for (const size_t n_heads : {1u, 3u, 7u, 8u, 16u, 40u}) {
         if (k_len > 128 && n_heads > 7) continue;  // slow, and covered by the other cases
         for (const Tokens& tokens : shapes(n_heads)) {
@@ -262,9 +288,9 @@ TEST_P(Attention, EqualsSoftmaxOverVisiblePositions) {
 }
 
 TEST_P(Attention, IsBitwiseIndependentOfNeighboursAndOfSplits) {
-  for (const KvType type : {KvType::kInt16, KvType::kQ8_0, KvType::kF32}) {
+  for (const KvTypes types : kAllTypes) {
     for (const size_t len : {32u, 80u}) {
-      const Memory memory(type, 900, len, len);
+      const Memory memory(types, 900, len, len);
       for (const size_t n_heads : {1u, 3u, 5u}) {
         Tokens tokens{{}, {}, n_heads};
         for (uint32_t t = 0; t < 20; ++t) {
@@ -294,8 +320,8 @@ TEST_P(Attention, IsBitwiseIndependentOfNeighboursAndOfSplits) {
 
 // Scores far apart: weights of 0, and a max that comes late.
 TEST_P(Attention, SurvivesScoresFarApart) {
-  for (const KvType type : {KvType::kInt16, KvType::kQ8_0, KvType::kF32}) {
-    const Memory memory(type, 600, 64, 64);
+  for (const KvTypes types : kAllTypes) {
+    const Memory memory(types, 600, 64, 64);
     std::vector<float> queries = queries_for(memory, 1, 5);
     for (float& value : queries) value *= 200.0f;
     const std::vector<float> out = run(*GetParam(), memory, queries, {{0}, {599}});
@@ -309,8 +335,8 @@ TEST_P(Attention, SurvivesScoresFarApart) {
 TEST_P(Attention, SurvivesValuesThatAreNotFinite) {
   constexpr size_t kLen = 64;
   constexpr size_t kAt = 70;  // the position
-  for (const KvType type : {KvType::kInt16, KvType::kQ8_0, KvType::kF32}) {
-    const Memory before(type, 128, kLen, kLen);
+  for (const KvTypes types : kAllTypes) {
+    const Memory before(types, 128, kLen, kLen);
     const std::vector<float> queries = queries_for(before, 2, 3);
     const Tokens tokens = {.first = {0, 0}, .last = {63, 127}};
     const std::vector<float> expected = run(*GetParam(), before, queries, tokens);
@@ -324,16 +350,16 @@ TEST_P(Attention, SurvivesValuesThatAreNotFinite) {
         (is_key ? k : v)[3] = bad;
         (is_key ? k : v)[40] = -bad;
         std::byte* place = memory.block(kAt);
-        GetParam()->store_kv({.type = type,
+        GetParam()->store_kv({.types = types,
                               .k = k.data(),
                               .v = v.data(),
                               .k_len = kLen,
                               .v_len = kLen,
                               .within = kAt % 64,
                               .k_block = place,
-                              .v_block = place + kv_bytes(type, kLen)});
+                              .v_block = place + kv_bytes(types.k, kLen)});
         const double stored = is_key ? memory.key(kAt, 3) : memory.value(kAt, 3);
-        const bool has_no_code = type != KvType::kF32 || !std::isfinite(bad);
+        const bool has_no_code = types.k != KvType::kF32 || !std::isfinite(bad);
         EXPECT_EQ(std::isfinite(stored), !has_no_code) << bad;
         const std::vector<float> found = run(*GetParam(), memory, queries, tokens);
         EXPECT_TRUE(same_bits({found.data(), kLen}, first)) << bad;
@@ -350,7 +376,7 @@ TEST_P(Attention, SurvivesValuesThatAreNotFinite) {
 }
 
 TEST_P(Attention, StoresTheSameBytesAsScalar) {
-  for (const KvType type : {KvType::kInt16, KvType::kQ8_0, KvType::kF32}) {
+  for (const KvTypes types : kAllTypes) {
     std::vector<float> k = gaussian(80, 6);
     std::vector<float> v = gaussian(48, 7);
     k[3] = 1e3f;
@@ -359,15 +385,15 @@ TEST_P(Attention, StoresTheSameBytesAsScalar) {
     for (size_t i = 32; i < 48; ++i) v[i] = 1e-12f;
     std::vector<std::vector<std::byte>> blocks;
     for (const KernelTable* table : {&scalar(), GetParam()}) {
-      std::vector<std::byte> block(kv_bytes(type, 80) + kv_bytes(type, 48));
-      table->store_kv({.type = type,
+      std::vector<std::byte> block(kv_bytes(types.k, 80) + kv_bytes(types.v, 48));
+      table->store_kv({.types = types,
                        .k = k.data(),
                        .v = v.data(),
                        .k_len = 80,
                        .v_len = 48,
                        .within = 5,
                        .k_block = block.data(),
-                       .v_block = block.data() + kv_bytes(type, 80)});
+                       .v_block = block.data() + kv_bytes(types.k, 80)});
       blocks.push_back(block);
     }
     EXPECT_EQ(blocks[0], blocks[1]);

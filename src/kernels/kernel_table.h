@@ -110,7 +110,7 @@ struct TypeKernels {
 
 // The arguments to write one position of one KV head into a block.
 struct StoreKvArgs {
-  KvType type = KvType::kInt16;
+  KvTypes types;
   const float* k = nullptr;  // k_len floats
   const float* v = nullptr;
   size_t k_len = 0;  // multiples of 16
@@ -129,7 +129,7 @@ inline constexpr size_t kSpanPositions = 256;
 // Query rows of one sequence with one KV head: n_heads adjacent query heads of n_tokens tokens.
 // Token t sees positions first[t] .. last[t].
 struct AttentionArgs {
-  KvType type = KvType::kInt16;
+  KvTypes types;
   size_t n_tokens = 0;
   size_t n_heads = 0;  // n_tokens * n_heads is at most kMaxAttentionRows
   // Head h of token t: k_len floats at t * query_stride + h * k_len.

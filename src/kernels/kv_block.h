@@ -8,6 +8,15 @@
 //          K: codes [len / 4][64][4]. Each group of a key is rotated: H key / sqrt(n), where H is
 //          the Hadamard matrix. Queries are rotated, too, before they are multiplied with keys.
 //          V: codes [32][len][2] in pairs of adjacent positions.
+//   Q4_0:  4-bit codes from -8 to 7, then one F16 scale for each 32 values of a position,
+//          [groups][64]. Groups of keys and of values are rotated. Attention rotates its outputs
+//          back: the rotation is its own inverse, and a sum of rotated values is the rotated sum.
+//          Each last group has room for 32 values.
+//          K: bytes [groups * 4][64][4]: byte i of the row j has value 8 j + i in its low half and
+//          value 8 j + 4 + i in its high half, each as code + 8.
+//          V: bytes [32][groups * 16][2] in pairs of adjacent positions: byte i of group g has
+//          value 32 g + i in its low half and value 32 g + 16 + i in its high half, as two's
+//          complements.
 //   F32:   floats without scales, for exact comparisons with other programs.
 //          K: [len][64]. V: [64][len].
 #pragma once
@@ -19,7 +28,21 @@ namespace billow::kernels {
 
 inline constexpr size_t kBlockPositions = 64;
 
-enum class KvType : uint8_t { kInt16, kQ8_0, kF32 };
+enum class KvType : uint8_t { kInt16, kQ8_0, kF32, kQ4_0 };
+
+// The formats of keys and of values. They differ only for keys with a bias, which need 8 bits: with
+// Q4_0, such keys are in Q8_0.
+struct KvTypes {
+  constexpr KvTypes() = default;
+  // NOLINTNEXTLINE(google-explicit-constructor): one format for both is the normal case
+  constexpr KvTypes(KvType both) : k(both), v(both) {}
+  constexpr KvTypes(KvType k_, KvType v_) : k(k_), v(v_) {}
+  KvType k = KvType::kInt16;
+  KvType v = KvType::kInt16;
+};
+inline constexpr KvTypes kv_types(KvType type, bool has_key_bias) {
+  return has_key_bias && type == KvType::kQ4_0 ? KvTypes(KvType::kQ8_0, type) : KvTypes(type);
+}
 
 // By Cauchy and Schwarz, products of queries and keys up to this length fit in 31 bits.
 inline constexpr float kLongestKey = 32700.0f;
@@ -36,11 +59,12 @@ static_assert(fits_a_sum(kBlockPositions, kGreatestValue, kGreatestWeight));
 // each.
 static_assert(fits_a_sum(1, kLongestKey + 12.0f, kLongestKey + 12.0f));
 
-inline constexpr size_t kKvGroup = 32;  // values of Q8_0 that share a scale
+inline constexpr size_t kKvGroup = 32;  // values of Q8_0 and Q4_0 that share a scale
 inline constexpr size_t kv_groups(size_t len) { return (len + kKvGroup - 1) / kKvGroup; }
 
 // Bytes of the codes of K or V of one head, without and with their scales. len is a multiple of 16.
 inline constexpr size_t kv_code_bytes(KvType type, size_t len) {
+  if (type == KvType::kQ4_0) return kBlockPositions * kv_groups(len) * kKvGroup / 2;
   const size_t code = type == KvType::kF32 ? 4 : type == KvType::kInt16 ? 2 : 1;
   return kBlockPositions * len * code;
 }

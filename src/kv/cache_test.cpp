@@ -33,9 +33,27 @@ TEST(Layout, KvOfEightBitsHasOneCodePerValueAndOneScalePer32) {
   EXPECT_EQ(layout.layers[0].v_offset(1), head + size_t{64} * (64 + 2 * 2));
 }
 
+TEST(Layout, KvOfFourBitsFillsItsLastGroup) {
+  const std::vector<LayerNeed> needs = {{2, 64, 80, 0}};
+  const Layout layout(needs, KvType::kQ4_0);
+  const size_t head = size_t{64} * (32 + 2 * 2 + 48 + 3 * 2);
+  EXPECT_EQ(layout.groups[0].block_bytes, 2 * head);
+  EXPECT_EQ(layout.layers[0].v_offset(1), head + size_t{64} * (32 + 2 * 2));
+}
+
+TEST(Layout, KeysWithABiasHaveEightBitsAtLeast) {
+  const std::vector<LayerNeed> needs = {{2, 64, 64, 0}, {2, 64, 64, 0, true}};
+  const Layout layout(needs, KvType::kQ4_0);
+  const size_t few = size_t{64} * (32 + 2 * 2);
+  const size_t many = size_t{64} * (64 + 2 * 2);
+  EXPECT_EQ(layout.groups[0].block_bytes, 2 * 2 * few + 2 * (many + few));
+  EXPECT_EQ(layout.layers[1].v_offset(0), 2 * 2 * few + many);
+  EXPECT_EQ(Layout(needs, KvType::kQ8_0).groups[0].block_bytes, size_t{2} * 2 * 2 * many);
+}
+
 // EM-3, EM-4: bytes of a position for the shapes of some models. 16-bit KV has codes of 16 bits.
-// For each head and position, K and V each have a scale of 16 bits. 8-bit KV has codes of 8 bits
-// with a scale for each 32.
+// For each head and position, K and V each have a scale of 16 bits. KV in 8 and in 4 bits has a
+// scale for each 32 codes.
 TEST(Layout, EM_3_EM_4_BytesOfAPosition) {
   struct Shape {
     size_t n_layers, n_heads, len, f16_bytes;
@@ -50,6 +68,7 @@ TEST(Layout, EM_3_EM_4_BytesOfAPosition) {
     const size_t n_rows = shape.n_layers * shape.n_heads * 2;
     EXPECT_EQ(Layout(needs, KvType::kInt16).bytes_for(64, 1) / 64, shape.f16_bytes + n_rows * 2);
     EXPECT_EQ(Layout(needs, KvType::kQ8_0).bytes_for(64, 1) / 64, shape.f16_bytes * 34 / 64);
+    EXPECT_EQ(Layout(needs, KvType::kQ4_0).bytes_for(64, 1) / 64, shape.f16_bytes * 18 / 64);
   }
 }
 

@@ -28,7 +28,7 @@ Layout::Layout(const std::vector<LayerNeed>& needs, KvType type, size_t n_draft_
   for (const LayerNeed& need : needs) {
     LayerPlace place;
     place.need = need;
-    place.type = type;
+    place.types = kernels::kv_types(type, need.has_key_bias);
     place.state_offset = n_state_bytes;
     n_state_bytes += state_bytes_of(need);
     if (need.n_heads != 0) {

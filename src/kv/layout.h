@@ -23,7 +23,8 @@ struct LayerNeed {
   uint32_t n_heads = 0;
   uint32_t k_len = 0;  // values of one key; v_len: of one value
   uint32_t v_len = 0;
-  uint32_t window = 0;      // number of positions that a query sees, including its own; 0: all
+  uint32_t window = 0;  // number of positions that a query sees, including its own; 0: all
+  bool has_key_bias = false;
   size_t state_floats = 0;  // of a recurrent state; independent of positions; 0: none
 };
 
@@ -32,21 +33,22 @@ struct LayerPlace {
   size_t offset = 0;        // of the layer in a block, in bytes
   size_t state_offset = 0;  // of the layer's state in a block of states, in bytes
   LayerNeed need;
-  KvType type = KvType::kInt16;
+  kernels::KvTypes types;
   // Bytes of one head: its K, then its V, each in the format of kernels/kv_block.h.
   size_t head_bytes() const noexcept {
-    return kernels::kv_bytes(type, need.k_len) + kernels::kv_bytes(type, need.v_len);
+    return kernels::kv_bytes(types.k, need.k_len) + kernels::kv_bytes(types.v, need.v_len);
   }
   size_t k_offset(size_t head) const noexcept { return offset + head * head_bytes(); }
   size_t v_offset(size_t head) const noexcept {
-    return k_offset(head) + kernels::kv_bytes(type, need.k_len);
+    return k_offset(head) + kernels::kv_bytes(types.k, need.k_len);
   }
 };
 
 using Group = context::KvGroup;
 
 struct Layout {
-  // `n_draft_states`: KvGroup::n_draft_states of the group of states, if the model has one.
+  // `n_draft_states`: KvGroup::n_draft_states of the group of states, if the model has one. The
+  // types of a layer are kv_types(type, has_key_bias).
   Layout(const std::vector<LayerNeed>& needs, KvType type, size_t n_draft_states = 0);
 
   // See context::kv_bytes().

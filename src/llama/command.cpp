@@ -2,22 +2,9 @@
 
 #include <random>
 
+#include "kernels/kv_names.h"
+
 namespace billow::llama {
-namespace {
-
-const char* name_of(kernels::KvType type) {
-  switch (type) {
-    case kernels::KvType::kF32:
-      return "f32";
-    case kernels::KvType::kQ8_0:
-      return "q8_0";
-    case kernels::KvType::kInt16:
-      break;
-  }
-  return "f16";
-}
-
-}  // namespace
 
 std::vector<std::string> command_of(const CommandOptions& options) {
   std::vector<std::string> command = {options.program};
@@ -32,8 +19,8 @@ std::vector<std::string> command_of(const CommandOptions& options) {
   add("--parallel", std::to_string(options.n_parallel));
   add("--batch-size", std::to_string(options.n_batch));
   add("--ubatch-size", std::to_string(options.n_batch));
-  add("--cache-type-k", name_of(options.kv_type));
-  add("--cache-type-v", name_of(options.kv_type));
+  add("--cache-type-k", std::string(name_of(options.kv_type)));
+  add("--cache-type-v", std::string(name_of(options.kv_type)));
   add("--chat-template", "chatml");  // unused, because Billow renders the prompts
   add("--log-verbosity", "4");       // the lowest level that logs buffer sizes
   command.insert(command.end(), {"--kv-unified", "--no-jinja", "--offline", "--no-webui"});

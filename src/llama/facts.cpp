@@ -39,6 +39,8 @@ uint64_t block_bytes(kernels::KvType type) {
       return 128;
     case kernels::KvType::kQ8_0:
       return 34;
+    case kernels::KvType::kQ4_0:
+      return 18;
     case kernels::KvType::kInt16:
       break;
   }

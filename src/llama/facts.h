@@ -34,10 +34,10 @@ struct Facts {
   size_t embedding_length = 0;
   std::string pooling{};  // as in the file; empty: the file names no pooling
   // The size of the weights is the size of the file. The KV of a layer has KV heads x (key length +
-  // value length) values. A value has 2 or 4 bytes, or 34/32 bytes for q8_0. If the file does not
-  // state the number of KV heads, the number of heads replaces it. The estimate may then be too
-  // high. The scratch size is an estimate, too. llama-server logs the true size after it has loaded
-  // the model.
+  // value length) values. A value has 2 or 4 bytes, 34/32 for q8_0, or 18/32 for q4_0. If the file
+  // does not state the number of KV heads, the number of heads replaces it. The estimate may then
+  // be too high. The scratch size is an estimate, too. llama-server logs the true size after it has
+  // loaded the model.
   context::MemoryNeed memory{};
 };
 

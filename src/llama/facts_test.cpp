@@ -49,6 +49,8 @@ TEST(Facts, KvFollowsHeadsLengthsAndType) {
   EXPECT_EQ(facts(writer, {.kv_type = kernels::KvType::kF32}).memory.kv_bytes(256), 256u * 96 * 4);
   EXPECT_EQ(facts(writer, {.kv_type = kernels::KvType::kQ8_0}).memory.kv_bytes(256),
             256u * 96 / 32 * 34);
+  EXPECT_EQ(facts(writer, {.kv_type = kernels::KvType::kQ4_0}).memory.kv_bytes(256),
+            256u * 96 / 32 * 18);
   EXPECT_EQ(facts(writer, {.max_context = 100}).max_context, 100u);
 }
 

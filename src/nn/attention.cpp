@@ -144,7 +144,7 @@ struct Operands {
 kernels::AttentionArgs args_of(const Operands& on, const Tile& tile, tensor::Matrix q,
                                float* scratch) {
   const KvLayer& layer = on.layer;
-  return {.type = layer.type,
+  return {.types = layer.types,
           .n_tokens = tile.n,
           .n_heads = tile.heads.n,
           .queries = q.row(tile.begin) + tile.heads.q_begin * layer.k_len,
@@ -258,7 +258,7 @@ void store_kv(const Compute& compute, const KvLayer& layer, const KvRows& rows, 
       const uint32_t id = rows.blocks[rows.sequences[row]][position / kBlockPositions];
       std::byte* block = layer.base + id * layer.block_bytes;
       for (size_t h = 0; h < layer.n_heads; ++h) {
-        compute.kernels.store_kv({.type = layer.type,
+        compute.kernels.store_kv({.types = layer.types,
                                   .k = k.row(row) + h * layer.k_len,
                                   .v = v.row(row) + h * layer.v_len,
                                   .k_len = layer.k_len,

@@ -13,7 +13,7 @@ namespace billow::nn {
 // The KV of one layer: the places of its heads in blocks. In each block, head h has K at k_offset +
 // h * head_bytes and V at v_offset + h * head_bytes, in the layout of kernels/kv_block.h.
 struct KvLayer {
-  kernels::KvType type = kernels::KvType::kInt16;
+  kernels::KvTypes types;
   std::byte* base = nullptr;
   size_t block_bytes = 0;
   size_t k_offset = 0;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cpu/features.h"
+#include "kernels/kv_names.h"
 #include "nn/test_data.h"
 
 namespace billow::nn {
@@ -18,7 +19,7 @@ using kernels::KvType;
 struct Scene {
   Scene(KvType type, size_t n_kv_heads, size_t n_q_heads_, size_t len, size_t window)
       : n_q_heads(n_q_heads_) {
-    layer = {.type = type,
+    layer = {.types = type,
              .block_bytes = 2 * kernels::kv_bytes(type, len) * n_kv_heads,
              .v_offset = kernels::kv_bytes(type, len),
              .head_bytes = 2 * kernels::kv_bytes(type, len),
@@ -132,7 +133,14 @@ bool same_bits(std::span<const float> a, std::span<const float> b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
 }
 
-class AttentionSplit : public testing::TestWithParam<KvType> {};
+class AttentionSplit : public testing::TestWithParam<KvType> {
+ protected:
+  // Max difference between attention and plain arithmetic with the original keys and values.
+  static double tolerance() {
+    if (GetParam() == KvType::kQ4_0) return 1.0;
+    return GetParam() == KvType::kQ8_0 ? 0.08 : 2e-3;
+  }
+};
 
 // One row and many, deep and shallow, with and without a window: the same bits with any number of
 // threads, and for each row alone.
@@ -187,7 +195,7 @@ TEST_P(AttentionSplit, SeesBothSidesOfAGap) {
     for (size_t row = 0; row < scene.positions.size(); ++row) {
       const std::vector<float> plain = scene.plainly(row);
       for (size_t i = 0; i < n_cols; ++i)
-        ASSERT_NEAR(expected[row * n_cols + i], plain[i], GetParam() == KvType::kQ8_0 ? 0.08 : 2e-3)
+        ASSERT_NEAR(expected[row * n_cols + i], plain[i], tolerance())
             << "gap " << c.gap.begin << ".." << c.gap.end << ", row " << row;
     }
   }
@@ -209,7 +217,7 @@ TEST_P(AttentionSplit, SeesTheLastChunk) {
     for (size_t row = 0; row < scene.positions.size(); ++row) {
       const std::vector<float> plain = scene.plainly(row);
       for (size_t i = 0; i < n_cols; ++i)
-        ASSERT_NEAR(expected[row * n_cols + i], plain[i], GetParam() == KvType::kQ8_0 ? 0.08 : 2e-3)
+        ASSERT_NEAR(expected[row * n_cols + i], plain[i], tolerance())
             << "gap " << gap.begin << ".." << gap.end << ", row " << row;
     }
   }
@@ -217,7 +225,7 @@ TEST_P(AttentionSplit, SeesTheLastChunk) {
 
 // A weighted mean of equal values is that value.
 TEST_P(AttentionSplit, AveragesEqualValues) {
-  const KvLayer layer{.type = GetParam(),
+  const KvLayer layer{.types = GetParam(),
                       .block_bytes = 2 * kernels::kv_bytes(GetParam(), 16),
                       .v_offset = kernels::kv_bytes(GetParam(), 16),
                       .n_heads = 1,
@@ -247,9 +255,10 @@ TEST_P(AttentionSplit, AveragesEqualValues) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, AttentionSplit, testing::Values(KvType::kInt16, KvType::kQ8_0),
+INSTANTIATE_TEST_SUITE_P(Types, AttentionSplit,
+                         testing::Values(KvType::kInt16, KvType::kQ8_0, KvType::kQ4_0),
                          [](const testing::TestParamInfo<KvType>& type) {
-                           return type.param == KvType::kInt16 ? "F16" : "Q8_0";
+                           return std::string(kernels::name_of(type.param));
                          });
 
 }  // namespace

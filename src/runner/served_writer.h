@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/engine.h"
+#include "kernels/kv_names.h"
 #include "runner/engine_loop.h"
 #include "runner/served_model.h"
 
@@ -29,8 +30,8 @@ class ServedWriter : public ServedModel {
     return loop_.latest_prefixes(n_max);
   }
   std::string_view kv_format() const noexcept override {
-    if (loop_.kv_type() == kv::KvType::kF32) return "f32";
-    return loop_.kv_type() == kv::KvType::kQ8_0 ? "q8_0" : "int16";
+    const kv::KvType type = loop_.kv_type();
+    return type == kv::KvType::kInt16 ? "int16" : kernels::name_of(type);
   }
   std::optional<kv::TextKv> do_with_text(TextAction action, std::vector<int32_t> tokens,
                                          engine::AdapterFiles adapters, uint64_t salt) override {

@@ -101,7 +101,7 @@ class Plan(ProgramTest):
 
     def test_em_2_memory_is_the_sum_of_its_parts_and_n_is_not_multiplied(self):
         for model in self.models:
-            for kv_type in ("f16", "q8_0"):
+            for kv_type in ("f16", "q8_0", "q4_0"):
                 one = self.plan("--prompt-tokens", 42, "--kv-type", kv_type, model=model)["memory"]
                 many = self.plan("--prompt-tokens", 42, "--kv-type", kv_type, "--parallel", 5, model=model)["memory"]
                 self.assertEqual(one["file_bytes"], os.path.getsize(model))

@@ -14,6 +14,7 @@
 #include "engine/generation.h"
 #include "engine/tiny_engine.h"
 #include "gguf/writer.h"
+#include "kernels/kv_names.h"
 #include "kv/test_resident.h"
 #include "reference/reference_model.h"
 
@@ -67,20 +68,22 @@ Fidelity compare(std::span<const float> expected, std::span<const float> found, 
 TEST_P(RealModel, EveryKernelTableStaysCloseToTheReference) {
   const gguf::File file = gguf::File::open(path_);
   const reference::ReferenceModel model(file);
+  const bool is_smollm2 = path_.find("smollm2") != std::string::npos;
   std::vector<int32_t> tokens;
   std::vector<float> expected;
   for (const kernels::KernelTable* table : usable_tables()) {
-    for (const kernels::KvType kv_type : {kernels::KvType::kInt16, kernels::KvType::kQ8_0}) {
-      const bool half = kv_type == kernels::KvType::kInt16;
+    for (const auto& [kv_type, max] : {std::pair{kernels::KvType::kInt16, is_smollm2 ? 5e-3 : 2e-3},
+                                       {kernels::KvType::kQ8_0, 1e-2},
+                                       {kernels::KvType::kQ4_0, 0.2}}) {
       Engine engine(path_, {.kv_type = kv_type, .kernels = table});
       if (tokens.empty()) tokens = engine.tokenizer().encode(kText);
       if (expected.empty()) expected = model.logits(tokens);
       const Fidelity result = compare(expected, logits_of(engine, tokens), model.n_vocab());
       std::printf("%s, kernels %s, KV %s: mean KL %.2e over %zu tokens, same best token %.1f %%\n",
-                  GetParam(), std::string(table->name).c_str(), half ? "f16" : "q8_0",
-                  result.mean_divergence, tokens.size(), 100 * result.same_best);
-      const bool smollm2 = path_.find("smollm2") != std::string::npos;
-      EXPECT_LT(result.mean_divergence, half ? (smollm2 ? 5e-3 : 2e-3) : 1e-2);
+                  GetParam(), std::string(table->name).c_str(),
+                  std::string(name_of(kv_type)).c_str(), result.mean_divergence, tokens.size(),
+                  100 * result.same_best);
+      EXPECT_LT(result.mean_divergence, max);
     }
   }
 }

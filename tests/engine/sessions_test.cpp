@@ -48,8 +48,8 @@ class SessionsTest : public testing::Test {
 
 TEST_F(SessionsTest, ConversationContinuesAfterEachRestart) {
   for (const char* architecture : {"llama", "qwen2", "gemma3"}) {
-    for (const kernels::KvType type :
-         {kernels::KvType::kInt16, kernels::KvType::kQ8_0, kernels::KvType::kF32}) {
+    for (const kernels::KvType type : {kernels::KvType::kInt16, kernels::KvType::kQ8_0,
+                                       kernels::KvType::kQ4_0, kernels::KvType::kF32}) {
       if (type != kernels::KvType::kInt16 && architecture != std::string("llama")) continue;
       write_model({.architecture = architecture, .type = quant::Type::kQ4_K, .n_context = 1024});
       fs::remove_all(folder_ + "/sessions");

@@ -41,7 +41,8 @@ std::vector<Way> ways() {
 TEST(Speculation, AnswersAreBitIdentical) {
   size_t n_rejected = 0;
   for (const char* architecture : {"llama", "qwen2", "gemma3"}) {
-    for (const kernels::KvType kv_type : {kernels::KvType::kInt16, kernels::KvType::kQ8_0}) {
+    for (const kernels::KvType kv_type :
+         {kernels::KvType::kInt16, kernels::KvType::kQ8_0, kernels::KvType::kQ4_0}) {
       const reference::TinyModelOptions model{.architecture = architecture,
                                               .type = quant::Type::kQ4_K};
       TinyEngine without(model, plain({.kv_type = kv_type}));

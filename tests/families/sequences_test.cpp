@@ -116,7 +116,9 @@ TEST_P(FamilySequences, RandomRequestsEqualSingleOnes) {
                              .n_batch = kBatches[random() % 3],
                              .max_sequences = 3,
                              .drafts_eagerly = true};
-    options.kv_type = round % 2 == 0 ? kernels::KvType::kInt16 : kernels::KvType::kQ8_0;
+    constexpr kernels::KvType kTypes[] = {kernels::KvType::kInt16, kernels::KvType::kQ8_0,
+                                          kernels::KvType::kQ4_0};
+    options.kv_type = kTypes[seed % 3];
     options.max_cached = round % 2 == 0 ? uint64_t{1} << 30 : uint64_t{1} << 18;
     Engine engine(family.path, options);
     Engine alone(family.path, {.n_threads = 1, .kv_type = options.kv_type, .max_draft = 0});

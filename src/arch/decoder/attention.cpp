@@ -106,7 +106,8 @@ kv::LayerNeed Attention::kv_need() const noexcept {
   return {.n_heads = static_cast<uint32_t>(style_.kv_layer ? 0 : style_.n_kv_heads),
           .k_len = static_cast<uint32_t>(style_.k_len),
           .v_len = static_cast<uint32_t>(style_.v_len),
-          .window = static_cast<uint32_t>(style_.window)};
+          .window = static_cast<uint32_t>(style_.window),
+          .has_key_bias = weights_.k_bias != nullptr};
 }
 
 Attention::Heads Attention::project(const Pass& pass, tensor::Matrix x) const {

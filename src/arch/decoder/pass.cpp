@@ -49,12 +49,15 @@ Pass::Pass(const nn::Compute& compute_, kv::Cache* cache_, const ModelInfo& mode
 
 nn::KvLayer Pass::layer(size_t index) const {
   const kv::LayerNeed& need = model.kv[index];
-  nn::KvLayer layer = {
-      .n_heads = need.n_heads, .k_len = need.k_len, .v_len = need.v_len, .window = need.window};
+  nn::KvLayer layer = {.types = {},
+                       .n_heads = need.n_heads,
+                       .k_len = need.k_len,
+                       .v_len = need.v_len,
+                       .window = need.window};
   if (cache == nullptr) return layer;
   const kv::LayerPlace& place = cache->layout().layers[index];
   const kv::BlockPool& pool = cache->pool(place.group);
-  layer.type = place.type;
+  layer.types = place.types;
   layer.base = pool.base();
   layer.block_bytes = pool.block_bytes();
   layer.k_offset = place.k_offset(0);

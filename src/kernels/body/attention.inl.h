@@ -50,11 +50,11 @@ void attend_tile(const AttentionArgs& args, const AttentionTile& tile, const Att
   if (begin >= end) return;
   const bool whole = tile.max_first <= block.start && tile.min_end >= block.start + kBlockPositions;
   const size_t stride = partial_floats(args.v_len);
-  const bool wide = args.type == KvType::kInt16;
-  const auto score = args.type == KvType::kF32 ? score_floats<R>
-                     : wide                    ? score_codes16<R>
-                                               : score_codes8<R>;
-  score(args, block.k, block.next_k, tile.query, begin, end, scores);
+  // In the order of KvType
+  constexpr decltype(&score_floats<R>) kScores[] = {score_codes16<R>, score_codes8<R, KeyCodes8>,
+                                                    score_floats<R>, score_codes8<R, KeyCodes4>};
+  kScores[static_cast<size_t>(args.types.k)](args, block.k, block.next_k, tile.query, begin, end,
+                                             scores);
   float shrink[R];
   for (size_t r = 0; r < R; ++r) {
     float* row = scores + r * kBlockPositions;
@@ -73,14 +73,17 @@ void attend_tile(const AttentionArgs& args, const AttentionTile& tile, const Att
                             within_block(tile.end[r], block.start), args.softcap, tail);
     }
   }
-  if (args.type == KvType::kF32) {
+  if (args.types.v == KvType::kF32) {
     add_floats<R>(block.v, args.v_len, scores, begin, end, shrink, partials, stride);
-  } else if (wide) {
+  } else if (args.types.v == KvType::kInt16) {
     add_block<R>(ValueCodes16{block.v, args.v_len}, block.next_v, scores, begin, end, shrink,
                  partials, stride);
-  } else {
+  } else if (args.types.v == KvType::kQ8_0) {
     // Prefetches as many bytes as 16-bit values have: keys and values of the next block.
     add_block<R>(ValueCodes8{block.v, args.v_len}, block.next_k, scores, begin, end, shrink,
+                 partials, stride);
+  } else {
+    add_block<R>(ValueCodes4{block.v, args.v_len}, block.next_k, scores, begin, end, shrink,
                  partials, stride);
   }
 }
@@ -109,6 +112,16 @@ inline float sink_of(const AttentionArgs& args, size_t row) noexcept {
 
 inline float* output_row(const AttentionArgs& args, size_t row) noexcept {
   return args.outputs + row / args.n_heads * args.output_stride + row % args.n_heads * args.v_len;
+}
+
+// Writes a row's output from its merged partial result. Undoes the rotation of values, if any.
+inline void write_row(const AttentionArgs& args, size_t row, const float* partial) noexcept {
+  float* out = output_row(args, row);
+  write_output(partial, args.v_len, sink_of(args, row), out);
+  if (args.types.v != KvType::kQ4_0) return;
+  for (size_t at = 0; at < args.v_len; at += kKvGroup) {
+    (args.v_len - at < kKvGroup ? rotate_group<16> : rotate_group<kKvGroup>)(out + at, out + at);
+  }
 }
 
 // The rows of a call, divided evenly into tiles, with their queries packed.
@@ -150,10 +163,11 @@ AttentionTiles::AttentionTiles(const AttentionArgs& args, float* queries) noexce
     }
     min_first = tile.min_first < min_first ? tile.min_first : min_first;
     max_end = tile.max_end > max_end ? tile.max_end : max_end;
-    const auto pack = args.type == KvType::kF32     ? pack_query_floats
-                      : args.type == KvType::kInt16 ? pack_query_codes16
-                                                    : pack_query_codes8;
-    pack(rows, n, args.k_len, query_factor(args), queries + tile.first_row * args.k_len);
+    constexpr decltype(&pack_query_floats) kPacks[] = {
+        pack_query_codes16, pack_query_codes8<KeyCodes8>, pack_query_floats,
+        pack_query_codes8<KeyCodes4>};  // in the order of KvType
+    kPacks[static_cast<size_t>(args.types.k)](rows, n, args.k_len, query_factor(args),
+                                              queries + tile.first_row * args.k_len);
   }
   first_block = min_first / kBlockPositions;
   last_block = (max_end - 1) / kBlockPositions;
@@ -200,8 +214,7 @@ void attention(const AttentionArgs& args) noexcept {
     for (size_t r = 0; r < rows.n_rows; ++r)
       merge_partial(merged + r * stride, span_partials + r * stride, args.v_len);
   }
-  for (size_t r = 0; r < rows.n_rows; ++r)
-    write_output(merged + r * stride, args.v_len, sink_of(args, r), output_row(args, r));
+  for (size_t r = 0; r < rows.n_rows; ++r) write_row(args, r, merged + r * stride);
 }
 
 void merge_attention(const AttentionArgs& args) noexcept {
@@ -213,7 +226,7 @@ void merge_attention(const AttentionArgs& args) noexcept {
     for (size_t span = 0; span < args.span_end - args.span_begin; ++span) {
       merge_partial(merged, args.partials + (span * n_rows + r) * stride, args.v_len);
     }
-    write_output(merged, args.v_len, sink_of(args, r), output_row(args, r));
+    write_row(args, r, merged);
   }
 }
 

@@ -56,9 +56,38 @@ inline float encode_query_group(const float* x, int8_t* codes) noexcept {
   return largest * (1.0f / 127.0f);
 }
 
-// Packs rows of queries as rotated 8-bit codes with a scale for each 32, for 8-bit keys: [k_len /
-// 4][R][4], then [groups][R] scales, then [groups][R] sums of codes times the bias of dot4_signed,
-// which must be subtracted.
+// Keys in codes of 8 or 4 bits. at() returns the codes of the values 8 * pair + 4 * kHalf and the
+// next 3, with kBias added, from position `at` on; dot() adds their products with a query.
+struct KeyCodes8 {
+  static constexpr KvType kType = KvType::kQ8_0;
+  static constexpr int32_t kBias = Isa::kSignedBias;
+  template <size_t kHalf>
+  static Isa::Bytes at(const uint8_t* keys, size_t pair, size_t at) noexcept {
+    return Isa::prepare_signed(
+        Isa::load_bytes(keys + ((2 * pair + kHalf) * kBlockPositions + at) * 4));
+  }
+  static Isa::Ints dot(Isa::Ints sum, Isa::Bytes key, Isa::Bytes query) noexcept {
+    return Isa::dot4_signed(sum, key, query);
+  }
+};
+
+struct KeyCodes4 {
+  static constexpr KvType kType = KvType::kQ4_0;
+  static constexpr int32_t kBias = 8;
+  template <size_t kHalf>
+  static Isa::Bytes at(const uint8_t* keys, size_t pair, size_t at) noexcept {
+    const Isa::Bytes both = Isa::load_bytes(keys + (pair * kBlockPositions + at) * 4);
+    return kHalf == 0 ? both & 15 : both >> 4;
+  }
+  static Isa::Ints dot(Isa::Ints sum, Isa::Bytes key, Isa::Bytes query) noexcept {
+    return Isa::dot4(sum, key, query);
+  }
+};
+
+// Packs rows of queries as rotated 8-bit codes with a scale for each 32, for keys in codes of 8 or
+// 4 bits: [k_len / 4][R][4], then [groups][R] scales, then [groups][R] sums of codes times the bias
+// of the keys, negative.
+template <class Keys>
 inline void pack_query_codes8(const float* const* rows, size_t n_rows, size_t k_len, float factor,
                               float* packed) noexcept {
   const size_t n_groups = kv_groups(k_len);
@@ -75,7 +104,7 @@ inline void pack_query_codes8(const float* const* rows, size_t n_rows, size_t k_
       int32_t sum = 0;
       for (size_t i = 0; i < kKvGroup; ++i) sum += group[i];
       spread_words(group, n / 4, codes + (at / 4 * n_rows + r) * 4, n_rows * 4);
-      offsets[g * n_rows + r] = -Isa::kSignedBias * sum;
+      offsets[g * n_rows + r] = -Keys::kBias * sum;
     }
   }
 }
@@ -119,8 +148,8 @@ inline void score_codes16(const AttentionArgs& args, const std::byte* k_block, u
   }
 }
 
-// The same for 8-bit keys: an exact sum for each 32 of d, times both scales.
-template <size_t R>
+// The same for keys in codes of 8 or 4 bits: an exact sum for each 32 of d, times both scales.
+template <size_t R, class Keys>
 inline void score_codes8(const AttentionArgs& args, const std::byte* k_block, uintptr_t wanted,
                          const float* q, size_t begin, size_t end, float* scores) noexcept {
   constexpr size_t kStrips = kStripsFor<R> / (R > 7 ? 2 : 1);  // integer sums need registers, too
@@ -128,7 +157,7 @@ inline void score_codes8(const AttentionArgs& args, const std::byte* k_block, ui
   const size_t n_groups = kv_groups(args.k_len);
   const auto* keys = reinterpret_cast<const uint8_t*>(k_block);
   const auto* key_scales =
-      reinterpret_cast<const uint16_t*>(k_block + kv_code_bytes(KvType::kQ8_0, args.k_len));
+      reinterpret_cast<const uint16_t*>(k_block + kv_code_bytes(Keys::kType, args.k_len));
   const auto* codes = reinterpret_cast<const int8_t*>(q);
   const float* scales = q + R * args.k_len / 4;
   const auto* offsets = reinterpret_cast<const int32_t*>(scales + R * n_groups);
@@ -142,23 +171,28 @@ inline void score_codes8(const AttentionArgs& args, const std::byte* k_block, ui
       for (size_t r = 0; r < R; ++r) {
         for (size_t s = 0; s < kStrips; ++s) sum[r][s] = Isa::ints(offsets[g * R + r]);
       }
-      const size_t quad_end = (g + 1) * kKvGroup < args.k_len ? (g + 1) * kKvGroup : args.k_len;
-      for (size_t quad = g * kKvGroup / 4; quad < quad_end / 4; ++quad) {
-        const uint8_t* row = keys + (quad * kBlockPositions + at) * 4;
+      const size_t group_end = (g + 1) * kKvGroup < args.k_len ? (g + 1) * kKvGroup : args.k_len;
+      for (size_t pair = g * kKvGroup / 8; pair < group_end / 8; ++pair) {
         Isa::Bytes key[kStrips];
+        const auto add = [&](size_t quad) {
+          for (size_t r = 0; r < R; ++r) {
+            const Isa::Bytes query = Isa::broadcast4(codes + (quad * R + r) * 4);
+            for (size_t s = 0; s < kStrips; ++s) sum[r][s] = Keys::dot(sum[r][s], key[s], query);
+          }
+        };
         for (size_t s = 0; s < kStrips; ++s)
-          key[s] = Isa::prepare_signed(Isa::load_bytes(row + s * Isa::kLanes * 4));
-        for (size_t r = 0; r < R; ++r) {
-          const Isa::Bytes query = Isa::broadcast4(codes + (quad * R + r) * 4);
-          for (size_t s = 0; s < kStrips; ++s)
-            sum[r][s] = Isa::dot4_signed(sum[r][s], key[s], query);
-        }
+          key[s] = Keys::template at<0>(keys, pair, at + s * Isa::kLanes);
+        add(2 * pair);
+        for (size_t s = 0; s < kStrips; ++s)
+          key[s] = Keys::template at<1>(keys, pair, at + s * Isa::kLanes);
+        add(2 * pair + 1);
       }
       F scale[kStrips];
       const uint16_t* group_scales = key_scales + g * kBlockPositions + at;
       // The values' loop prefetches codes, because it takes longer. This line prefetches the bytes
       // after them.
-      prefetch(wanted + 2 * kBlockPositions * (args.k_len + 2 * g), at == 0 ? 256 : 0);
+      prefetch(wanted + 2 * kv_code_bytes(Keys::kType, args.k_len) + 4 * kBlockPositions * g,
+               at == 0 ? 256 : 0);
       for (size_t s = 0; s < kStrips; ++s) scale[s] = Isa::load_f16(group_scales + s * Isa::kLanes);
       for (size_t r = 0; r < R; ++r) {
         const F mine = Isa::set1(scales[g * R + r]);
@@ -199,8 +233,10 @@ inline void score_floats(const AttentionArgs& args, const std::byte* k_block, ui
 }
 
 // Values as pairs of adjacent positions for dot2. Also the number of values of a position that
-// share a scale, and the max of value codes and of weight codes.
+// share a scale, the max of value codes and of weight codes, and how many bytes of the next block
+// are prefetched for each pair of values.
 struct ValueCodes16 {
+  static constexpr size_t kWantedBytes = 4;
   static constexpr float kMaxCode = kGreatestValue;
   static constexpr float kMaxWeight = kGreatestWeight;
   const std::byte* p;
@@ -216,6 +252,7 @@ struct ValueCodes16 {
 };
 
 struct ValueCodes8 {
+  static constexpr size_t kWantedBytes = 4;
   static constexpr float kMaxCode = 127.0f;
   static constexpr float kMaxWeight = 32767.0f;
   const std::byte* p;
@@ -226,6 +263,27 @@ struct ValueCodes8 {
   static size_t group() noexcept { return kKvGroup; }
   const uint16_t* scales() const noexcept {
     return reinterpret_cast<const uint16_t*>(p + kv_code_bytes(KvType::kQ8_0, v_len));
+  }
+  static F load_scales(const uint16_t* scales) noexcept { return Isa::load_f16(scales); }
+};
+
+struct ValueCodes4 {
+  static constexpr size_t kWantedBytes = 2;
+  static constexpr float kMaxCode = 8.0f;
+  static constexpr float kMaxWeight = 32767.0f;
+  using Words = int16_t __attribute__((vector_size(sizeof(Isa::Bytes))));
+  const std::byte* p;
+  size_t v_len;
+  Isa::Bytes at(size_t pair, size_t dim) const noexcept {
+    const size_t offset = (pair * kv_groups(v_len) + dim / kKvGroup) * kKvGroup + dim % 16 * 2;
+    const auto both =
+        reinterpret_cast<Words>(Isa::load_widened(reinterpret_cast<const int8_t*>(p) + offset));
+    // Shifts to the right repeat the sign bit.
+    return reinterpret_cast<Isa::Bytes>(dim % kKvGroup < 16 ? both << 12 >> 12 : both >> 4);
+  }
+  static size_t group() noexcept { return kKvGroup; }
+  const uint16_t* scales() const noexcept {
+    return reinterpret_cast<const uint16_t*>(p + kv_code_bytes(KvType::kQ4_0, v_len));
   }
   static F load_scales(const uint16_t* scales) noexcept { return Isa::load_f16(scales); }
 };
@@ -263,19 +321,20 @@ inline void encode_weights(const float* weights, const uint16_t* scales, size_t 
 
 // out[r][i] = out[r][i] * shrink[r] + sum over the positions of pairs [begin, end) of weight *
 // value, for S vectors of i from `dim` on. Rows of `out` are `stride` floats apart. The bytes to
-// prefetch begin at `wanted`: 128 * v_len bytes for all dimensions together.
+// prefetch begin at `wanted`: 32 * kWantedBytes * v_len bytes for all dimensions together.
 template <size_t R, size_t S, class Values>
 inline void add_strips(const Values& values, size_t dim, uintptr_t wanted,
                        const CodedWeights<R>& weights, size_t begin, size_t end,
                        const float* shrink, float* out, size_t stride) noexcept {
   static_assert(fits_a_sum(kBlockPositions, Values::kMaxCode, Values::kMaxWeight));
-  constexpr size_t kWantedBytes = 4 * S * Isa::kLanes;  // for each pair
+  constexpr size_t kWantedBytes = Values::kWantedBytes * S * Isa::kLanes;  // for each pair
   Isa::Ints sum[R][S];
   for (size_t r = 0; r < R; ++r) {
     for (size_t s = 0; s < S; ++s) sum[r][s] = Isa::ints(0);
   }
   for (size_t pair = begin; pair < end; ++pair) {
-    prefetch(wanted + 2 * kBlockPositions * dim + pair * kWantedBytes, kWantedBytes);
+    prefetch(wanted + kBlockPositions / 2 * Values::kWantedBytes * dim + pair * kWantedBytes,
+             kWantedBytes);
     Isa::Bytes value[S];
     for (size_t s = 0; s < S; ++s) value[s] = values.at(pair, dim + s * Isa::kLanes);
     for (size_t r = 0; r < R; ++r) {
@@ -318,7 +377,7 @@ inline void add_block(const Values& values, uintptr_t wanted, const float* weigh
   const size_t v_len = values.v_len;
   const uint16_t* scales = values.scales();
   // After the bytes that add_strips prefetches
-  prefetch(wanted + 2 * kBlockPositions * v_len, kBlockPositions * 2);
+  prefetch(wanted + kBlockPositions / 2 * Values::kWantedBytes * v_len, kBlockPositions * 2);
   CodedWeights<R> coded;
   for (size_t dim = 0; dim < v_len; dim += values.group(), scales += kBlockPositions) {
     encode_weights<Values>(weights, scales, from, to, coded);

@@ -55,14 +55,14 @@ inline void rotate_group(const float* x, float* out) noexcept {
   for (size_t i = 0; i < kVectors; ++i) Isa::store(out + i * Isa::kLanes, v[i] * factor);
 }
 
-// codes[i] = x[i] * inverse to the nearest, in -127 .. 127. If inverse is 0, all codes are 0, even
+// codes[i] = x[i] * inverse to the nearest, in kMin .. kMax. If inverse is 0, all codes are 0, even
 // for NaN, which has no code.
-template <size_t N>
+template <size_t N, int kMin = -127, int kMax = 127>
 inline void encode_group(const float* x, float inverse, int8_t* codes) noexcept {
   for (size_t i = 0; i < N; ++i) {
     float t = inverse == 0.0f ? 0.0f : x[i] * inverse;
-    t = t > 127.0f ? 127.0f : t;
-    t = t < -127.0f ? -127.0f : t;
+    t = t > kMax ? kMax : t;
+    t = t < kMin ? kMin : t;
     codes[i] = static_cast<int8_t>(static_cast<int>(t + (t < 0.0f ? -0.5f : 0.5f)));
   }
 }
@@ -81,6 +81,26 @@ inline uint16_t encode_kv_group(const float* x, bool rotate, int8_t* codes) noex
   const float d = Isa::f16_to_f32(halves[0]);
   const bool usable = d > 0.0f && d < 65536.0f;
   encode_group<N>(x, usable ? 1.0f / d : 0.0f, codes);
+  return halves[0];
+}
+
+// Rotates one group of keys or values and encodes the result in 4 bits; returns its scale as F16,
+// with the same meaning as above. The value with the max magnitude gets the code -8, so the scale
+// can be negative. This uses all 16 codes.
+template <size_t N>
+inline uint16_t encode_kv_group4(const float* x, int8_t* codes) noexcept {
+  float rotated[N];
+  rotate_group<N>(x, rotated);
+  const float magnitude = max_magnitude(rotated, N);
+  F largest = Isa::load(rotated);
+  for (size_t i = Isa::kLanes; i < N; i += Isa::kLanes)
+    largest = Isa::max(largest, Isa::load(rotated + i));
+  const float extreme = Isa::largest(largest) == magnitude ? magnitude : -magnitude;
+  uint16_t halves[Isa::kLanes];
+  Isa::store_f16(halves, Isa::set1(extreme * -0.125f));
+  const float d = Isa::f16_to_f32(halves[0]);
+  const bool usable = d != 0.0f && d < 65536.0f && d > -65536.0f;
+  encode_group<N, -8, 7>(rotated, usable ? 1.0f / d : 0.0f, codes);
   return halves[0];
 }
 
@@ -180,6 +200,42 @@ inline void store_value_codes8(const float* x, size_t len, size_t within,
   }
 }
 
+// Encodes group g of keys or values in 4 bits; returns its scale. A last group of 16 values fills
+// the other 16 codes with 0.
+inline uint16_t encode_group4(const float* x, size_t len, size_t g, int8_t* codes) noexcept {
+  const size_t at = g * kKvGroup;
+  if (len - at >= kKvGroup) return encode_kv_group4<kKvGroup>(x + at, codes);
+  for (size_t i = 16; i < kKvGroup; ++i) codes[i] = 0;
+  return encode_kv_group4<16>(x + at, codes);
+}
+
+inline void store_key_codes4(const float* x, size_t len, size_t within, std::byte* block) noexcept {
+  uint16_t* scales = scales_of(KvType::kQ4_0, block, len) + within;
+  for (size_t g = 0; g < kv_groups(len); ++g, scales += kBlockPositions) {
+    int8_t codes[kKvGroup];
+    *scales = encode_group4(x, len, g, codes);
+    uint8_t bytes[kKvGroup / 2];
+    for (size_t i = 0; i < kKvGroup / 2; ++i) {
+      const int8_t* low = codes + i / 4 * 8 + i % 4;
+      bytes[i] = static_cast<uint8_t>((low[0] + 8) | (low[4] + 8) << 4);
+    }
+    spread_words(bytes, 4, block + (g * 4 * kBlockPositions + within) * 4, kBlockPositions * 4);
+  }
+}
+
+inline void store_value_codes4(const float* x, size_t len, size_t within,
+                               std::byte* block) noexcept {
+  uint16_t* scales = scales_of(KvType::kQ4_0, block, len) + within;
+  const size_t n_groups = kv_groups(len);
+  auto* out = reinterpret_cast<uint8_t*>(block) + within / 2 * n_groups * kKvGroup + within % 2;
+  for (size_t g = 0; g < n_groups; ++g, scales += kBlockPositions, out += kKvGroup) {
+    int8_t codes[kKvGroup];
+    *scales = encode_group4(x, len, g, codes);
+    for (size_t i = 0; i < kKvGroup / 2; ++i)
+      out[2 * i] = static_cast<uint8_t>((codes[i] & 15) | (codes[16 + i] & 15) << 4);
+  }
+}
+
 inline void store_key_floats(const float* x, size_t len, size_t within, std::byte* block) noexcept {
   auto* out = reinterpret_cast<float*>(block) + within;
   for (size_t i = 0; i < len; ++i) out[i * kBlockPositions] = x[i];
@@ -190,15 +246,19 @@ inline void store_value_floats(const float* x, size_t len, size_t within,
   __builtin_memcpy(reinterpret_cast<float*>(block) + within * len, x, len * sizeof(float));
 }
 
+using StoreVector = void (*)(const float*, size_t, size_t, std::byte*) noexcept;
+
+// In the order of KvType: how keys and values are stored.
+constexpr StoreVector kStoreVectors[][2] = {{store_key_codes16, store_value_codes16},
+                                            {store_key_codes8, store_value_codes8},
+                                            {store_key_floats, store_value_floats},
+                                            {store_key_codes4, store_value_codes4}};
+
 void store_kv(const StoreKvArgs& args) noexcept {
-  if (args.type == KvType::kF32) {
-    store_key_floats(args.k, args.k_len, args.within, args.k_block);
-    store_value_floats(args.v, args.v_len, args.within, args.v_block);
-    return;
-  }
-  const bool wide = args.type == KvType::kInt16;
-  (wide ? store_key_codes16 : store_key_codes8)(args.k, args.k_len, args.within, args.k_block);
-  (wide ? store_value_codes16 : store_value_codes8)(args.v, args.v_len, args.within, args.v_block);
+  kStoreVectors[static_cast<size_t>(args.types.k)][0](args.k, args.k_len, args.within,
+                                                      args.k_block);
+  kStoreVectors[static_cast<size_t>(args.types.v)][1](args.v, args.v_len, args.within,
+                                                      args.v_block);
 }
 
 }  // namespace
