@@ -58,7 +58,9 @@ class Network:
         return f"{self.subnet}.{i + 1}"
 
     def end(self):
-        for space in self.spaces:
+        for i, space in enumerate(self.spaces):
+            # Without its namespace, a link exists for a moment, and a new one of the same name would fail.
+            run("ip", "link", "del", f"{self.name}v{i}")
             run("ip", "netns", "del", space)
         self.spaces = []
         run("ip", "link", "del", self.name)

@@ -48,7 +48,7 @@ TEST(Haproxy, AFleetWithoutModelsHasOnePoolByPrefix) {
   const std::string text = config_of(host("a") + host("b"));
   const std::string others = backend(text, "others");
   EXPECT_TRUE(has_line(others, "  balance hash var(txn.key)")) << others;
-  EXPECT_TRUE(has_line(others, "  hash-balance-factor 200")) << others;
+  EXPECT_TRUE(has_line(others, "  hash-balance-factor 150")) << others;
   EXPECT_TRUE(has_line(text, "  use_backend others-load if by_load"));
   EXPECT_TRUE(has_line(backend(text, "others-load"), "  balance leastconn"));
   EXPECT_EQ(text.find("of_pool"), std::string::npos);

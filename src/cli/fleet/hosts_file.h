@@ -40,7 +40,7 @@ struct Fleet {
   std::vector<FleetModel> models{};
   std::string listen = "*:11434";          // HAProxy's address for clients
   std::string metrics = "127.0.0.1:8405";  // HAProxy's address for /metrics and its statistics
-  unsigned bound_percent = 200;            // max load of a host, of the mean; 0: no bound
+  unsigned bound_percent = 150;            // max load of a host, of the mean; 0: no bound
   uint64_t buffer_bytes = 256 << 10;       // max size of a request whose whole body HAProxy sees
   unsigned timeout_seconds = 600;          // max time for which a host or a client sends nothing
   unsigned check_seconds = 1;              // between two checks of a host

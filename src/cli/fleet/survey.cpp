@@ -88,7 +88,8 @@ void ask_state(Asker& asker, HostReport& report) {
     report.reasons = texts_field(Asker::parsed("/readyz", ready.body), "reasons");
   const std::string load = asker.get("/metrics/load").body;
   const auto count = [&](const char* name) {
-    return static_cast<uint64_t>(std::clamp(series_value(load, name), 0.0, 1e15));
+    const double value = series_value(load, name);
+    return value > 0.0 ? static_cast<uint64_t>(std::min(value, 1e15)) : 0;  // 0 for NaN, too
   };
   report.is_draining = count("billow_draining") != 0;
   report.n_waiting = count("billow_requests_waiting");
