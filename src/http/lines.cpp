@@ -4,13 +4,20 @@
 
 namespace billow::http {
 
-void LineSplitter::add_to_line(std::string_view text) {
-  // Allows one extra byte for a "\r" at the end, which may belong to the line end.
-  const size_t limit = max_bytes_ + (ends_ == Ends::kNewline ? 1 : 0);
-  if (text.size() > limit - line_.size()) {
+void LineSplitter::refuse_line() {
+  if (long_lines_ == LongLines::kAreErrors) {
     throw Error(ErrorCode::kTooLarge,
                 "a line of the stream has more than " + std::to_string(max_bytes_) + " bytes");
   }
+  is_dropping_ = true;
+  line_.clear();
+}
+
+void LineSplitter::add_to_line(std::string_view text) {
+  if (is_dropping_) return;
+  // Allows one extra byte for a "\r" at the end, which may belong to the line end.
+  const size_t limit = max_bytes_ + (ends_ == Ends::kNewline ? 1 : 0);
+  if (text.size() > limit - line_.size()) return refuse_line();
   line_ += text;
 }
 
@@ -21,11 +28,9 @@ void LineSplitter::end_line(std::string_view rest, const OnLine& on_line) {
     line = line_;
   }
   if (ends_ == Ends::kNewline && line.ends_with('\r')) line.remove_suffix(1);
-  if (line.size() > max_bytes_) {
-    throw Error(ErrorCode::kTooLarge,
-                "a line of the stream has more than " + std::to_string(max_bytes_) + " bytes");
-  }
-  on_line(line);
+  if (line.size() > max_bytes_) refuse_line();
+  if (!is_dropping_) on_line(line);
+  is_dropping_ = false;
   line_.clear();
 }
 
@@ -44,7 +49,7 @@ void LineSplitter::feed(std::string_view piece, const OnLine& on_line) {
 
 void LineSplitter::finish(const OnLine& on_line) {
   skip_newline_ = false;
-  if (!line_.empty()) end_line({}, on_line);
+  if (!line_.empty() || is_dropping_) end_line({}, on_line);
 }
 
 }  // namespace billow::http

@@ -49,6 +49,18 @@ TEST(LineSplitter, RefusesLinesThatAreTooLong) {
   }
 }
 
+TEST(LineSplitter, DropsLongLinesAndNoOthers) {
+  const std::string text = "1\n123456\n2\n123456789\r\n12345\r\n123456";
+  for (size_t n = 1; n <= text.size(); ++n) {
+    Strings lines;
+    const auto take = [&](std::string_view line) { lines.emplace_back(line); };
+    LineSplitter splitter(5, LineSplitter::Ends::kNewline, LineSplitter::LongLines::kAreDropped);
+    for (size_t i = 0; i < text.size(); i += n) splitter.feed(text.substr(i, n), take);
+    splitter.finish(take);
+    EXPECT_EQ(lines, (Strings{"1", "2", "12345"})) << n;
+  }
+}
+
 TEST(LineSplitter, RefusesEndlessLinesEarly) {
   LineSplitter splitter(1000);
   const std::string piece(900, 'x');

@@ -81,18 +81,15 @@ void ChildProcess::end(std::chrono::milliseconds timeout) {
 
 // The log ends when the last process with the write end of the pipe ends: usually the child.
 void ChildProcess::watch() {
-  http::LineSplitter lines(kMaxLineBytes);
+  using Lines = http::LineSplitter;
+  Lines lines(kMaxLineBytes, Lines::Ends::kNewline, Lines::LongLines::kAreDropped);
   const auto on_line = [this](std::string_view line) { forward(line); };
   std::array<char, kMaxLineBytes> buffer{};
   for (;;) {
     const ssize_t n = ::read(log_, buffer.data(), buffer.size());
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) break;
-    try {
-      lines.feed({buffer.data(), static_cast<size_t>(n)}, on_line);
-    } catch (const Error&) {  // a line is too long: drops the rest of this piece
-      lines = http::LineSplitter(kMaxLineBytes);
-    }
+    lines.feed({buffer.data(), static_cast<size_t>(n)}, on_line);
   }
   lines.finish(on_line);
   ::close(log_);

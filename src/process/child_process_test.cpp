@@ -44,6 +44,9 @@ TEST(ChildProcess, ReportsHowItEnded) {
 TEST(ChildProcess, DropsALineThatIsTooLong) {
   EXPECT_EQ(end_of("head -c 100000 /dev/zero | tr '\\0' a >&2; echo >&2; echo last >&2; exit 2"),
             "exit status 2: last");
+  // One byte too long, at the end of the log
+  EXPECT_EQ(end_of("echo first >&2; head -c 4097 /dev/zero | tr '\\0' a >&2; exit 2"),
+            "exit status 2: first");
 }
 
 TEST(ChildProcess, EndSendsSigtermThenSigkill) {

@@ -71,7 +71,8 @@ class Running {
       static_cast<void>(::write(stopped_.fd, &one, sizeof one));
     });
     std::vector<std::byte> buffer(kBufferBytes);
-    http::LineSplitter lines(kMaxLineBytes);
+    using Lines = http::LineSplitter;
+    Lines lines(kMaxLineBytes, Lines::Ends::kNewline, Lines::LongLines::kAreDropped);
     while (output_.fd >= 0 || error_.fd >= 0) {
       std::array<pollfd, 3> fds{pollfd{output_.fd, POLLIN, 0}, pollfd{error_.fd, POLLIN, 0},
                                 pollfd{stopped_.fd, POLLIN, 0}};
@@ -81,7 +82,9 @@ class Running {
           if (options_.on_output) options_.on_output(bytes);
         });
       if (fds[1].revents != 0)
-        read(error_, buffer, [&](std::span<const std::byte> bytes) { split(bytes, lines); });
+        read(error_, buffer, [&](std::span<const std::byte> bytes) {
+          lines.feed({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, options_.on_line);
+        });
     }
     if (options_.on_line) lines.finish(options_.on_line);
     // The program has closed its output but may still run.
@@ -116,8 +119,10 @@ class Running {
       if (options_.time) {
         left = std::chrono::ceil<std::chrono::milliseconds>(until_ - SteadyClock::now()).count();
         if (left <= 0) {
+          const int64_t ms = options_.time->count();
           throw Error(ErrorCode::kIo, program() + " did not end within " +
-                                          std::to_string(options_.time->count() / 1000) + " s");
+                                          (ms < 1000 ? std::to_string(ms) + " ms"
+                                                     : std::to_string(ms / 1000) + " s"));
         }
       }
       const auto timeout = std::min<int64_t>(left, std::numeric_limits<int>::max());
@@ -132,19 +137,6 @@ class Running {
     if (n < 0 && errno == EINTR) return;
     if (n <= 0) return from.close();
     take(std::span<const std::byte>(buffer).first(static_cast<size_t>(n)));
-  }
-
-  void split(std::span<const std::byte> bytes, http::LineSplitter& lines) {
-    const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-    std::string_view rest = text;
-    // A line that is too long only loses text. An exception from on_line must end the program.
-    std::vector<std::string> found;
-    try {
-      lines.feed(rest, [&](std::string_view line) { found.emplace_back(line); });
-    } catch (const Error&) {
-      lines = http::LineSplitter(kMaxLineBytes);
-    }
-    for (const std::string& line : found) options_.on_line(line);
   }
 
   int reap() {

@@ -18,7 +18,7 @@ struct RunOptions {
   // Receives the bytes of standard output. The program waits while this function runs.
   std::function<void(std::span<const std::byte> bytes)> on_output{};
   // Receives each line of standard error. If empty, the program shares the standard error of this
-  // process. Text is lost if a line has more than 64 KiB.
+  // process. Lines of more than 64 KiB are dropped.
   std::function<void(std::string_view line)> on_line{};
   // The max time from start to end; nullopt: no limit.
   std::optional<std::chrono::milliseconds> time{};
