@@ -203,7 +203,7 @@ void TraceExporter::deliver(const Batch& batch) {
     if (reply && !may_retry(reply->status)) return take_reply(*reply, n_spans);
     const Clock::time_point now = Clock::now();
     if (is_last || now >= until) return lose(&metrics::SpanCounts::n_lost_unsent, n_spans, why);
-    warn(why);
+    warn(why, true);
     const auto left = std::chrono::ceil<milliseconds>(until - now);
     // The collector can ask for a longer pause, but not for a shorter one.
     const milliseconds asked = reply ? reply->retry_after.value_or(seconds(0)) : milliseconds(0);
@@ -253,18 +253,18 @@ void TraceExporter::lose(Count count, uint64_t n, const std::string& why) {
     counts_.*count += n;
     n_lost_unlogged_ += n;
   }
-  warn(why);
+  warn(why, false);
 }
 
-// Logs a failure, but at most one per `log_every`.
-void TraceExporter::warn(const std::string& why) {
+// Logs a failure, but at most one per `log_every`. `is_failing`: an attempt has failed.
+void TraceExporter::warn(const std::string& why, bool is_failing) {
   uint64_t n_lost = 0;
   {
     const std::lock_guard lock(mutex_);
     const Clock::time_point now = Clock::now();
     if (logged_at_ && now - *logged_at_ < limits_.log_every) return;
     logged_at_ = now;
-    is_failing_ = true;
+    is_failing_ = is_failing_ || is_failing;
     n_lost = std::exchange(n_lost_unlogged_, 0);
   }
   log::warn(n_lost == 0 ? fmt::format("{} takes no traces: {}; trying again", name_, why)

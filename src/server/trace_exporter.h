@@ -97,7 +97,7 @@ class TraceExporter {
   bool pause(std::chrono::milliseconds time);
   void take_reply(const CollectorReply& reply, uint64_t n_spans);
   void lose(Count count, uint64_t n, const std::string& why);
-  void warn(const std::string& why);
+  void warn(const std::string& why, bool is_failing);
 
   const metrics::OtlpResource resource_;
   const std::string name_;

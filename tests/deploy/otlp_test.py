@@ -20,6 +20,7 @@ import threading
 import time
 import unittest
 
+import registry
 from google.protobuf import json_format
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
@@ -307,12 +308,13 @@ class Faults(OtlpTest):
 
 @unittest.skipUnless(COLLECTOR.exists(), f"no collector at {COLLECTOR}; tools/setup deploy builds it if Go is installed")
 class RealCollector(OtlpTest):
-    def test_the_collector_of_opentelemetry_takes_the_traces(self):
+    def collect(self, **receiver):
+        """Starts the collector. Returns its port, and a function that returns the spans that it has written."""
         folder = pathlib.Path(tempfile.mkdtemp())
         self.addCleanup(shutil.rmtree, folder)
         out, port = folder / "traces.json", free_port()
         (folder / "config.yaml").write_text(json.dumps({
-            "receivers": {"otlp": {"protocols": {"http": {"endpoint": f"127.0.0.1:{port}"}}}},
+            "receivers": {"otlp": {"protocols": {"http": {"endpoint": f"127.0.0.1:{port}", **receiver}}}},
             "exporters": {"file": {"path": str(out), "flush_interval": "100ms"}},
             "service": {"telemetry": {"metrics": {"level": "none"}},
                         "pipelines": {"traces": {"receivers": ["otlp"], "exporters": ["file"]}}}}))
@@ -320,8 +322,6 @@ class RealCollector(OtlpTest):
             process = subprocess.Popen([COLLECTOR, folder / "config.yaml"], stderr=log, stdout=log)
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)
-        self.start(f"http://127.0.0.1:{port}")
-        self.generate("one", f"00-{TRACE}-{PARENT}-01")
 
         def spans():
             if not out.exists():
@@ -330,6 +330,29 @@ class RealCollector(OtlpTest):
             lines = [json.loads(line) for line in out.read_text().splitlines() if line.endswith("}")]
             return [span for line in lines for group in line["resourceSpans"] for scope in group["scopeSpans"] for span in scope["spans"]]
 
+        return port, spans
+
+    def test_the_collector_accepts_traces_over_tls_if_its_certificate_is_trusted(self):
+        folder = pathlib.Path(tempfile.mkdtemp())
+        self.addCleanup(shutil.rmtree, folder)
+        certificate, key = registry.make_certificate(folder)
+        port, spans = self.collect(tls={"cert_file": str(certificate), "key_file": str(key)})
+        self.start(f"https://127.0.0.1:{port}")
+        self.generate("distrusted")
+        self.wait_for(lambda: "takes no traces" in self.server.log.read_text(), "the line of the log")
+        self.assertRegex(self.server.log.read_text(), "takes no traces.*certificate")
+        self.stop()
+        self.assertEqual(spans(), [])
+        self.start(f"https://127.0.0.1:{port}", variables={"SSL_CERT_FILE": str(certificate)})
+        self.generate("trusted")
+        self.wait_for(spans, "the collector's file")
+        ids = [one["value"] for span in spans() if span["kind"] == 2 for one in span["attributes"] if one["key"] == "billow.request.id"]
+        self.assertEqual(ids, [{"stringValue": "trusted"}])
+
+    def test_the_collector_of_opentelemetry_takes_the_traces(self):
+        port, spans = self.collect()
+        self.start(f"http://127.0.0.1:{port}")
+        self.generate("one", f"00-{TRACE}-{PARENT}-01")
         self.wait_for(spans, "the collector's file")
         request = next(span for span in spans() if span["kind"] == 2)
         self.assertEqual((request["traceId"], request["parentSpanId"]), (TRACE, PARENT))
