@@ -185,6 +185,10 @@ TEST(GoTemplate, PrintfFollowsItsVerbs) {
        "%!d(float64=2.5)]|['\\x01' \"x\" <nil> %!q(float64=2.5)]"},
       {R"({{ printf "%x %X %x %#x %o %b" 255 255 "hi" 255 8 5 }} {{ printf "%*d|%.*f" 5 1 2 .f }})",
        "ff FF 6869 0xff 10 101     1|1.50"},
+      {R"({{ printf "%*d|%0*d|%*s|%*d|%*d" -5 1 -5 1 -1 "" 0 7 1000001 3 }})",
+       "1    |1    | |7|%!(BADWIDTH)3"},
+      {R"({{ printf "%.*f|%.*d|%*d" -1 1.5 2000000 3 "x" 4 }} {{ printf "%*d|%-*d|" 4 }})",
+       "%!(BADPREC)1.500000|%!(BADPREC)3|%!(BADWIDTH)4 %!d(MISSING)|%!(BADWIDTH)%!d(MISSING)|"},
       {R"({{ printf "%v %v %v" 1.0 100000000.0 0.00001 }} {{ printf "%T %T" 1 "a" }})",
        "1 1e+08 1e-05 int string"},
   });

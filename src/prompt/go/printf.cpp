@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <cstdlib>
+#include <optional>
 
 #include "base/utf8.h"
 #include "prompt/go/print.h"
@@ -30,12 +32,18 @@ class Printf {
   void directive() {
     Verb verb;
     flags(verb);
-    verb.width = number("%!(BADWIDTH)");
-    if (rest_.starts_with('.')) {
-      rest_.remove_prefix(1);
-      verb.precision = number("%!(BADPREC)");
-      verb.precision = std::max(verb.precision, 0);
+    if (takes('*')) {
+      if (const std::optional<int> width = next_number("%!(BADWIDTH)", -kMaxWidth)) {
+        verb.width = std::abs(*width);
+        verb.minus = verb.minus || *width < 0;
+        verb.zero = verb.zero && *width >= 0;
+      }
+    } else {
+      verb.width = digits("%!(BADWIDTH)");
     }
+    if (takes('.'))
+      verb.precision = takes('*') ? next_number("%!(BADPREC)", 0).value_or(-1)
+                                  : std::max(digits("%!(BADPREC)"), 0);
     if (rest_.empty()) return out_.append("%!(NOVERB)");
     const utf8::CodePoint point = utf8::decode(rest_);
     rest_.remove_prefix(point.n_bytes);
@@ -73,15 +81,23 @@ class Printf {
   }
 
   // Reads a width or precision: digits, or `*` for the next value; -1: none.
-  int number(std::string_view complaint) {
-    if (rest_.starts_with('*')) {
-      rest_.remove_prefix(1);
-      const int64_t* value = at_ < values_.size() ? values_[at_].as_integer() : nullptr;
-      at_ += at_ < values_.size() ? 1 : 0;
-      if (value && *value >= 0 && *value <= kMaxWidth) return static_cast<int>(*value);
-      out_.append(complaint);
-      return -1;
-    }
+  bool takes(char letter) {
+    if (!rest_.starts_with(letter)) return false;
+    rest_.remove_prefix(1);
+    return true;
+  }
+
+  // Returns the next value if it is a number from `min` to kMaxWidth. Otherwise writes `complaint`.
+  std::optional<int> next_number(std::string_view complaint, int min) {
+    const int64_t* value = at_ < values_.size() ? values_[at_].as_integer() : nullptr;
+    at_ += at_ < values_.size() ? 1 : 0;
+    if (value && *value >= min && *value <= kMaxWidth) return static_cast<int>(*value);
+    out_.append(complaint);
+    return std::nullopt;
+  }
+
+  // Returns the number at the beginning of the rest; -1: there are no digits.
+  int digits(std::string_view complaint) {
     int value = -1;
     for (; !rest_.empty() && rest_.front() >= '0' && rest_.front() <= '9'; rest_.remove_prefix(1)) {
       value = std::min(std::max(value, 0) * 10 + (rest_.front() - '0'), kMaxWidth + 1);
