@@ -123,15 +123,19 @@ std::string PictureAddresses::bytes_of(const std::string& address, const std::st
                 "image URLs are not currently supported, please use base64 encoded data instead; "
                 "the server's option --picture-hosts allows hosts");
   const auto deadline = std::chrono::steady_clock::now() + options_.timeout;
+  const auto check_time = [&] {
+    if (std::chrono::steady_clock::now() > deadline)
+      throw Error(ErrorCode::kIo, "the picture took too long");
+  };
   std::string url = address;
   for (int i = 0; i <= kMaxRedirects; ++i) {
+    check_time();
     if (!allows(url))
       throw Error(ErrorCode::kPermissionDenied,
                   url.substr(0, 200) + ": the server's option --picture-hosts does not allow it");
     std::string bytes;
     const auto take = [&](const registry::Reply& head, std::string_view piece) {
-      if (std::chrono::steady_clock::now() > deadline)
-        throw Error(ErrorCode::kIo, "the picture took too long");
+      check_time();
       if (head.status != 200) return false;
       if (piece.size() > options_.max_bytes - bytes.size())
         throw Error(ErrorCode::kTooLarge,

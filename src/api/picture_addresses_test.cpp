@@ -46,6 +46,11 @@ class PictureAddressesTest : public testing::Test {
                  respond(e, 302, "", {{"Location", "http://localhost:" + port() + "/a.png"}});
                }),
             at("/circle", [this](Exchange& e) { respond(e, 307, "", {{"Location", "/circle"}}); }),
+            at("/slow-circle",
+               [this](Exchange& e) {
+                 std::this_thread::sleep_for(std::chrono::milliseconds(100));
+                 respond(e, 307, "", {{"Location", "/slow-circle"}});
+               }),
             at("/slow", [](Exchange& e) {
               e.begin_stream(200, "image/png");
               while (e.write("x")) std::this_thread::sleep_for(std::chrono::milliseconds(20));
@@ -148,7 +153,8 @@ TEST_F(PictureAddressesTest, FailuresNameTheReason) {
 TEST_F(PictureAddressesTest, SlowPicturesEnd) {
   PictureAddressOptions options = allowed();
   options.timeout = std::chrono::milliseconds(200);
-  EXPECT_NE(refusal(options, url("/slow")).second.find("took too long"), std::string::npos);
+  for (const char* path : {"/slow", "/slow-circle"})
+    EXPECT_NE(refusal(options, url(path)).second.find("took too long"), std::string::npos) << path;
 }
 
 TEST_F(PictureAddressesTest, CancelledRequestsEnd) {

@@ -130,7 +130,8 @@ std::string read_text(const std::string& path) {
   std::error_code failed;
   if (std::filesystem::is_directory(path, failed)) refuse(path, "is a folder; name a TOML file");
   const uintmax_t n_bytes = std::filesystem::file_size(path, failed);
-  if (!failed && n_bytes > kMaxFileBytes) refuse(path, "is larger than 1 MiB: no configuration");
+  if (!failed && n_bytes > kMaxFileBytes)
+    refuse(path, "is larger than 1 MiB, the max size of a configuration");
   std::ifstream file(path, std::ios::binary);
   if (!file) throw system_error("cannot read the configuration", path, errno);
   std::ostringstream text;

@@ -67,9 +67,10 @@ void remove_stale_socket(const std::string& path, const sockaddr_un& address) {
   if (!probe.is_open()) throw system_error("cannot make a socket for", path, errno);
   const int result =
       ::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
-  if (result == 0 || errno != ECONNREFUSED) {
+  if (result != 0 && errno != ECONNREFUSED && errno != EAGAIN)
+    throw system_error("cannot listen on", path, errno);
+  if (result == 0 || errno == EAGAIN)  // EAGAIN: the other process is busy
     throw Error(ErrorCode::kIo, "cannot listen on " + path + ": another process listens on it");
-  }
   ::unlink(path.c_str());
 }
 
@@ -121,12 +122,11 @@ Listener Listener::on_unix(const std::string& path, unsigned mode) {
   }
   listener.path_ = path;
   struct stat info{};
-  if (::stat(path.c_str(), &info) != 0 || ::chmod(path.c_str(), mode) != 0 ||
-      ::listen(listener.fd(), kBacklog) != 0) {
-    throw system_error("cannot listen on", path, errno);
-  }
-  listener.device_ = info.st_dev;
+  if (::stat(path.c_str(), &info) != 0) throw system_error("cannot listen on", path, errno);
+  listener.device_ = info.st_dev;  // from here on, the destructor removes the file
   listener.inode_ = info.st_ino;
+  if (::chmod(path.c_str(), mode) != 0 || ::listen(listener.fd(), kBacklog) != 0)
+    throw system_error("cannot listen on", path, errno);
   return listener;
 }
 

@@ -66,8 +66,9 @@ class Reader {
   static void on_progress(j_common_ptr jpeg) {
     Reader& self = self_of(jpeg);
     const int n_scans = reinterpret_cast<j_decompress_ptr>(jpeg)->input_scan_number;
-    if (n_scans <= kMaxScans && !self.work_.is_late()) return;
-    self.is_late_ = true;
+    self.has_many_scans_ = n_scans > kMaxScans;
+    self.is_late_ = self.work_.is_late();
+    if (!self.has_many_scans_ && !self.is_late_) return;
     std::longjmp(self.jump_, 1);
   }
 
@@ -127,6 +128,7 @@ class Reader {
   }
 
   [[noreturn]] void fail() const {
+    if (has_many_scans_) work_.fail("it has more than " + std::to_string(kMaxScans) + " scans");
     if (is_late_) work_.fail_late();
     work_.fail(message_);
   }
@@ -139,6 +141,7 @@ class Reader {
   std::jmp_buf jump_{};
   char message_[JMSG_LENGTH_MAX] = {};
   std::vector<uint8_t> row_;
+  bool has_many_scans_ = false;
   bool is_late_ = false;
 };
 

@@ -196,6 +196,16 @@ TEST(Picture, LimitsDecodingTime) {
   }
 }
 
+TEST(Picture, LimitsTheScansOfAJpeg) {
+  std::string jpeg = bytes_of(kFixtures / "progressive.jpg");
+  const size_t scan = jpeg.rfind("\xff\xda");
+  const size_t end = jpeg.rfind("\xff\xd9");
+  ASSERT_TRUE(scan != std::string::npos && end != std::string::npos && scan < end);
+  const std::string last = jpeg.substr(scan, end - scan);
+  for (int i = 0; i < 250; ++i) jpeg.insert(scan, last);
+  EXPECT_EQ(why(jpeg), "the JPEG picture cannot be read: it has more than 200 scans");
+}
+
 TEST(Picture, IgnoresInvalidExif) {
   using namespace std::literals;  // NOLINT(google-build-using-namespace)
   EXPECT_EQ(orientation_of(""), 1);

@@ -297,7 +297,6 @@ TEST_F(ClientTest, AListenerThatThrowsEndsThePull) {
 TEST_F(ClientTest, AFailedSharedDownloadIsRetriedFromTheOwnRegistry) {
   FakeRegistry other;
   const std::string weights = random_bytes(1'000'000, 6);
-  serve("a/m", weights);
   const store::Manifest manifest = serve("a/m", weights);
   other.put_manifest("a/m", to_text(manifest));
   for (const store::Digest& digest : manifest.digests())

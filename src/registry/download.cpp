@@ -183,15 +183,20 @@ class Download {
       try {
         fetch_part(index);
       } catch (const Error& error) {
-        const std::scoped_lock lock(mutex_);
-        if (failure_.empty() && !stop_.stop_requested()) {
-          failure_ = error.what();
-          failure_code_ = error.code();
-        }
-        stop_.request_stop();
-        return;
+        return fail(error.code(), error.what());
+      } catch (const std::exception& error) {  // no memory
+        return fail(ErrorCode::kIo, error.what());
       }
     }
+  }
+
+  void fail(ErrorCode code, const char* why) {
+    const std::scoped_lock lock(mutex_);
+    if (failure_.empty() && !stop_.stop_requested()) {
+      failure_ = why;
+      failure_code_ = code;
+    }
+    stop_.request_stop();
   }
 
   void fetch_part(size_t index) {
@@ -222,7 +227,8 @@ class Download {
       }
       if (++n_failed >= options_.max_attempts)
         throw Fatal(ErrorCode::kIo, "max retries exceeded: " + why);
-      pause(options_.first_pause * (1 << (n_failed - 1)));
+      constexpr int kMaxDoublings = 20;
+      pause(options_.first_pause * (1 << std::min(n_failed - 1, kMaxDoublings)));
     }
   }
 

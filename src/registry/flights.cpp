@@ -50,7 +50,7 @@ struct Flights::Flight {
   std::condition_variable ended;
   uint64_t n_completed = 0;
   bool is_over = false;
-  std::string failure;  // text of an exception: threads share no exception object
+  std::optional<std::string> failure;  // text of an exception: threads share no exception object
   ErrorCode failure_code = ErrorCode::kIo;
 };
 
@@ -95,7 +95,7 @@ uint64_t Flights::Seat::n_completed() const {
 
 void Flights::Seat::check() const {
   const std::scoped_lock lock(flight_->mutex);
-  if (!flight_->failure.empty()) throw Error(flight_->failure_code, flight_->failure);
+  if (flight_->failure) throw Error(flight_->failure_code, *flight_->failure);
 }
 
 }  // namespace billow::registry

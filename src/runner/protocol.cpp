@@ -280,11 +280,10 @@ std::vector<int32_t> prediction_of(const Json& head) {
   std::vector<int32_t> tokens;
   const auto found = head.find("prediction");
   if (found == head.end()) return tokens;
-  if (!found->is_array())
-    throw Error(ErrorCode::kInvalidInput, "prediction must be a list of token ids");
+  if (!found->is_array()) refuse("prediction", "a list of token ids");
   for (const Json& token : *found) {
-    if (!token.is_number_integer())
-      throw Error(ErrorCode::kInvalidInput, "prediction must be a list of token ids");
+    if (!token.is_number_unsigned() || token.get<uint64_t>() > static_cast<uint64_t>(kMaxInt32))
+      refuse("prediction", "a list of token ids");
     tokens.push_back(token.get<int32_t>());
   }
   return tokens;

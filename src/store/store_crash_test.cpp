@@ -69,7 +69,7 @@ void check_left(const std::string& folder, const Operation& operation, const std
   Store store(folder);
   const std::string left = operation.state(store);
   EXPECT_TRUE(left == before || left == after) << left;
-  EXPECT_EQ(store.list().size(), store.list().size());
+  EXPECT_NO_THROW(store.list());
   EXPECT_EQ(unsound_model(store), "");
   operation.run(store);  // the operation now succeeds
   EXPECT_EQ(operation.state(store), after);

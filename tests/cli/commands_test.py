@@ -210,7 +210,7 @@ class Configuration(Case):
         self.assertEqual(billow("serve", "--config", path, env=self.env).returncode, 1)
         self.assertIn("--config", self.run_ok("serve", "--config", path, "--help"))
         path.write_text("x" * (2 << 20))
-        self.wrong(f"{path}: is larger than 1 MiB: no configuration", "serve", "--config", path, status=1)
+        self.wrong(f"{path}: is larger than 1 MiB, the max size of a configuration", "serve", "--config", path, status=1)
 
 
 class Completion(Case):

@@ -151,7 +151,7 @@ TEST(FamilyKeys, MiniCpmHasDefaultMultipliers) {
 TEST(FamilyKeys, GraniteFileCanDisableRotation) {
   const char* const key = "granite.rope.scaling.finetuned";
   DecoderStyle silent = style_of(kGranite, [](gguf::Writer&) {});
-  DecoderStyle with = style_of(kGranite, [=](gguf::Writer& w) { w.set_bool(key, kRouter); });
+  DecoderStyle with = style_of(kGranite, [=](gguf::Writer& w) { w.set_bool(key, true); });
   DecoderStyle without = style_of(kGranite, [=](gguf::Writer& w) { w.set_bool(key, false); });
   EXPECT_EQ(n_rotating(silent), kLayers);
   EXPECT_EQ(n_rotating(with), kLayers);

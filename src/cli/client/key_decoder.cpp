@@ -82,6 +82,7 @@ size_t sequence_length(std::string_view bytes) {
 std::vector<KeyEvent> KeyDecoder::take(std::string_view bytes, bool after_pause) {
   if (after_pause && is_pasting() && bytes.size() == 1 && bytes[0] == kInterruptByte) {
     paste_ = Paste::kNone;
+    after_return_ = false;
     pending_.clear();
     return {{.key = Key::kInterrupt}};
   }

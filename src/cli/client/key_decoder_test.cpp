@@ -72,6 +72,13 @@ TEST(KeyDecoder, EndsAnUnfinishedPasteOnCtrlCAfterAPause) {
   EXPECT_EQ(decoder.take("x", false), std::vector<KeyEvent>{typed('x')});
 }
 
+TEST(KeyDecoder, APasteAfterAnUnfinishedOneKeepsItsFirstLineEnd) {
+  KeyDecoder decoder;
+  decoder.take("\033[200~text\r", false);
+  EXPECT_EQ(decoder.take("\x03", true), std::vector<KeyEvent>{key(Key::kInterrupt)});
+  EXPECT_EQ(decoder.take("\033[200~\nb\033[201~", false), std::vector<KeyEvent>{pasted(U"\nb")});
+}
+
 TEST(KeyDecoder, DropsTheRestOfAnInterruptedPaste) {
   KeyDecoder decoder;
   decoder.take("\033[200~one", false);

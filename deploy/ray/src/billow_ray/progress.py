@@ -19,7 +19,6 @@ class Progress:
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = stream or sys.stderr
         self._began = self._shown = time.monotonic()
-        self._first_result = 0.0
         self._shards = self._done = self._about_rows = self._about_left = 0
         self._rows = self._n_lost = self._errors = 0
         self.examples: list[str] = []
@@ -38,7 +37,6 @@ class Progress:
         print(text, file=self._stream, flush=True)
 
     def add(self, result: ShardResult) -> None:
-        self._first_result = self._first_result or time.monotonic()
         self._done += 1
         self._about_left -= self._job_rows[result.number]
         self._rows += result.rows
