@@ -196,13 +196,20 @@ class Mutations : public testing::Test, protected ServerFixture {
 
 TEST_F(Mutations, OfValuesGetMessagesOfTheServer) {
   const std::vector<std::string> values = other_values();
+#ifdef NDEBUG
+  constexpr size_t kEach = 1;
+#else  // with sanitizers each step takes ten times as long
+  constexpr size_t kEach = 4;  // no divisor of the number of values, so that all values occur
+#endif
+  size_t i = 0;  // of a place and a value
   for (const Valid& valid : valid_requests()) {
     SCOPED_TRACE(valid.path);
     const Json json = Json::parse(valid.body);
     std::vector<Json::json_pointer> places;
     collect(json, Json::json_pointer(), places);
     for (const Json::json_pointer& at : places)
-      for (const std::string& value : values) check(valid.path, with_value_at(json, at, value));
+      for (const std::string& value : values)
+        if (i++ % kEach == 0) check(valid.path, with_value_at(json, at, value));
     for (const std::string& value : values) check(valid.path, value);
   }
 }
