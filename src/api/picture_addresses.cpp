@@ -129,10 +129,10 @@ std::string PictureAddresses::bytes_of(const std::string& address, const std::st
   };
   std::string url = address;
   for (int i = 0; i <= kMaxRedirects; ++i) {
-    check_time();
     if (!allows(url))
       throw Error(ErrorCode::kPermissionDenied,
                   url.substr(0, 200) + ": the server's option --picture-hosts does not allow it");
+    if (i > 0) check_time();
     std::string bytes;
     const auto take = [&](const registry::Reply& head, std::string_view piece) {
       check_time();

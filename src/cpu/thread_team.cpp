@@ -39,12 +39,15 @@ void ThreadTeam::Gate::wait_while(unsigned old) noexcept {
   n_asleep_.fetch_sub(1);
 }
 
+// A team of one thread allocates nothing and does not look at the machine. Encoders make such teams
+// within a region, whose work must not throw.
 ThreadTeam::ThreadTeam(int n_threads)
-    : ThreadTeam(n_threads, place_members(static_cast<size_t>(std::max(n_threads, 1)))) {}
+    : ThreadTeam(n_threads, n_threads > 1 ? place_members(static_cast<size_t>(n_threads))
+                                          : std::vector<std::vector<int>>()) {}
 
 ThreadTeam::ThreadTeam(int n_threads, const std::vector<std::vector<int>>& cpus)
-    : shares_(static_cast<size_t>(std::max(n_threads, 1))),
-      finished_(static_cast<size_t>(std::max(n_threads, 1) - 1)) {
+    : shares_(n_threads > 1 ? static_cast<size_t>(n_threads) : 0),
+      finished_(n_threads > 1 ? static_cast<size_t>(n_threads - 1) : 0) {
   BILLOW_CHECK(n_threads >= 1);
   workers_.reserve(static_cast<size_t>(n_threads - 1));
   for (int member = 1; member < n_threads; ++member) {

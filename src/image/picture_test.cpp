@@ -198,11 +198,12 @@ TEST(Picture, LimitsDecodingTime) {
 
 TEST(Picture, LimitsTheScansOfAJpeg) {
   std::string jpeg = bytes_of(kFixtures / "progressive.jpg");
-  const size_t scan = jpeg.rfind("\xff\xda");
-  const size_t end = jpeg.rfind("\xff\xd9");
-  ASSERT_TRUE(scan != std::string::npos && end != std::string::npos && scan < end);
-  const std::string last = jpeg.substr(scan, end - scan);
-  for (int i = 0; i < 250; ++i) jpeg.insert(scan, last);
+  const size_t scan = jpeg.find("\xff\xda");
+  ASSERT_NE(scan, std::string::npos);
+  size_t end = scan + 2;  // the next marker: 0xFF before 0 is a byte of the scan
+  while (jpeg[end] != '\xff' || jpeg[end + 1] == '\0') ++end;
+  const std::string first = jpeg.substr(scan, end - scan);
+  for (int i = 0; i < 250; ++i) jpeg.insert(scan, first);
   EXPECT_EQ(why(jpeg), "the JPEG picture cannot be read: it has more than 200 scans");
 }
 

@@ -308,7 +308,7 @@ TEST(Tokenizer, BadFilesThrowErrorsWithTheReason) {
       {"tokenizer.ggml.pre 'martian' is not supported", [] { return sample_bpe("martian"); },
        ErrorCode::kUnsupported},
       {"tokenizer.ggml.merges is missing", without_merges},
-      {"tokenizer.ggml.merges[1] is not two texts",
+      {"tokenizer.ggml.merges[1] must be two texts separated by a space",
        [&] {
          return changed(sample_bpe(), [](auto& w) {
            w.set_strings("tokenizer.ggml.merges", Texts{"a b", "ab"});

@@ -134,8 +134,8 @@ class Hostile(Case):
             return reply(307, b"", {"Location": place})
 
         cases = [
-            (to(f"http://{self.name.partition('/')[0]}/v2/a/m/manifests/latest"), "more than 10 times"), (to("file:///etc/passwd"), "to no address"),
-            (to("gopher://x/"), "to no address"), (to("http://"), "to no address"), (to(""), "to no address"),
+            (to(f"http://{self.name.partition('/')[0]}/v2/a/m/manifests/latest"), "more than 10 times"), (to("file:///etc/passwd"), "no valid address"),
+            (to("gopher://x/"), "no valid address"), (to("http://"), "no valid address"), (to(""), "no valid address"),
             (reply(302), "Location is missing"), (to("http://me:pw@127.0.0.1/x"), "no valid address"), (to("http://[::"), "no valid address"),
             (to("/v2/a/m/manifests/" + "x" * 100_000), "."), (to("http://127.0.0.1:1/x"), "127.0.0.1:1"),
         ]
