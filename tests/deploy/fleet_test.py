@@ -214,7 +214,7 @@ class Status(Fleet):
             more = f'[[host]]\nname = "b"\naddress = "127.0.0.1:{silent.getsockname()[1]}"\nmemory = "1G"\n'
             begin = time.monotonic()
             text = self.fleet("status", self.hosts_file(more), "--timeout", "1")
-            self.assertLess(time.monotonic() - begin, 10)
+            self.assertLess(time.monotonic() - begin, 60)
         self.assertRegex(text, "(?m)^a +ready ")
         self.assertRegex(text, "(?m)^b +unreachable ")
 

@@ -16,7 +16,7 @@ from transfer_case import MB, Case, random_gguf
 WEIGHTS = random_gguf(300_000)
 MANIFEST = "application/vnd.docker.distribution.manifest.v2+json"
 MODEL = "application/vnd.ollama.image.model"
-SECONDS = 20  # max time of a case
+SECONDS = 180  # max time of a case: far below that of endless work, far above that of a busy machine
 
 
 def layer(digest=digest_of(WEIGHTS), size=len(WEIGHTS), kind=MODEL, **more):
