@@ -6,29 +6,13 @@
 #include <set>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cpu/cgroup.h"
 
 namespace billow::cpu {
 namespace {
-
-// Two hardware threads of one core have the same list of siblings.
-int physical_cores_of_affinity(const std::string& root) {
-  cpu_set_t allowed;
-  CPU_ZERO(&allowed);
-  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return 1;
-  std::set<std::string> cores;
-  int n_unknown = 0;
-  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-    if (!CPU_ISSET(cpu, &allowed)) continue;
-    const std::string siblings = first_line(root + "/sys/devices/system/cpu/cpu" +
-                                            std::to_string(cpu) + "/topology/thread_siblings_list");
-    if (siblings.empty()) ++n_unknown;
-    if (!siblings.empty()) cores.insert(siblings);
-  }
-  return std::max(1, static_cast<int>(cores.size()) + n_unknown);
-}
 
 // Returns the quotas of this process's group and of all groups above it, in the format of
 // "cpu.max". A group of version 1 has both files.
@@ -43,6 +27,32 @@ std::vector<std::string> quotas(const std::string& root) {
 
 }  // namespace
 
+std::vector<int> allowed_cpus() {
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  std::vector<int> cpus;
+  if (::sched_getaffinity(0, sizeof allowed, &allowed) != 0) return cpus;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
+    if (CPU_ISSET(cpu, &allowed)) cpus.push_back(cpu);
+  return cpus;
+}
+
+// Two hardware threads of one core have the same list of siblings.
+size_t physical_cores(const std::vector<int>& cpus, const std::string& root) {
+  std::set<std::string> cores;
+  size_t n_unknown = 0;
+  for (const int cpu : cpus) {
+    std::string siblings = first_line(root + "/sys/devices/system/cpu/cpu" + std::to_string(cpu) +
+                                      "/topology/thread_siblings_list");
+    if (siblings.empty()) {
+      ++n_unknown;
+    } else {
+      cores.insert(std::move(siblings));
+    }
+  }
+  return cores.size() + n_unknown;
+}
+
 int cores_of_quota(const std::string& cpu_max) {
   std::istringstream words(cpu_max);
   long quota = 0;
@@ -52,7 +62,7 @@ int cores_of_quota(const std::string& cpu_max) {
 }
 
 int usable_cores(const std::string& root) {
-  int n = physical_cores_of_affinity(root);
+  int n = static_cast<int>(physical_cores(allowed_cpus(), root));
   for (const std::string& line : quotas(root)) {
     const int quota = cores_of_quota(line);
     if (quota > 0) n = std::min(n, quota);

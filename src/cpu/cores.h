@@ -1,9 +1,18 @@
-// Returns how many cores of this machine the process may use. Only reads the system; any thread.
+// Which processors and cores of this machine the process may use. Only reads the system; any
+// thread.
 #pragma once
 
+#include <cstddef>
 #include <string>
+#include <vector>
 
 namespace billow::cpu {
+
+// Returns the processors that affinity allows, in ascending order; none if the system refuses.
+std::vector<int> allowed_cpus();
+
+// Returns the physical cores of these processors. A processor of unknown topology counts as a core.
+size_t physical_cores(const std::vector<int>& cpus, const std::string& root = "");
 
 // Returns the physical cores among the processors that affinity allows, at least 1. The quotas of
 // the process's control groups, of both versions, limit the result. `root` is the folder that

@@ -1,43 +1,13 @@
 #include "cpu/placement.h"
 
-#include <sched.h>
-
 #include <algorithm>
-#include <set>
+#include <utility>
 
 #include "cpu/cgroup.h"
+#include "cpu/cores.h"
 #include "cpu/numa.h"
 
 namespace billow::cpu {
-namespace {
-
-std::vector<int> allowed_cpus() {
-  cpu_set_t allowed;
-  CPU_ZERO(&allowed);
-  std::vector<int> cpus;
-  if (::sched_getaffinity(0, sizeof allowed, &allowed) != 0) return cpus;
-  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
-    if (CPU_ISSET(cpu, &allowed)) cpus.push_back(cpu);
-  return cpus;
-}
-
-// Two hardware threads of one core have the same list of siblings.
-size_t physical_cores(const std::vector<int>& cpus, const std::string& root) {
-  std::set<std::string> cores;
-  size_t n_unknown = 0;
-  for (const int cpu : cpus) {
-    std::string siblings = first_line(root + "/sys/devices/system/cpu/cpu" + std::to_string(cpu) +
-                                      "/topology/thread_siblings_list");
-    if (siblings.empty()) {
-      ++n_unknown;
-    } else {
-      cores.insert(std::move(siblings));
-    }
-  }
-  return cores.size() + n_unknown;
-}
-
-}  // namespace
 
 std::vector<Node> nodes_of(const std::vector<int>& allowed, const std::string& root) {
   const std::string folder = root + "/sys/devices/system/node/";

@@ -25,20 +25,20 @@ TEST(Layout, GroupsLayersByWindowAndPlacesThemWithoutOverlap) {
   EXPECT_EQ(layout.layers[2].v_offset(1), layout.groups[0].block_bytes - size_t{64} * (32 + 1) * 2);
 }
 
-TEST(Layout, KvOfEightBitsHasOneCodePerValueAndOneScalePer32) {
+// The codes of 80 values fill three groups of 32 if a byte has two codes.
+TEST(Layout, KvInFewBitsHasOneScalePer32Values) {
   const std::vector<LayerNeed> needs = {{2, 64, 80, 0}};
-  const Layout layout(needs, KvType::kQ8_0);
-  const size_t head = size_t{64} * (64 + 2 * 2 + 80 + 3 * 2);
-  EXPECT_EQ(layout.groups[0].block_bytes, 2 * head);
-  EXPECT_EQ(layout.layers[0].v_offset(1), head + size_t{64} * (64 + 2 * 2));
-}
-
-TEST(Layout, KvOfFourBitsFillsItsLastGroup) {
-  const std::vector<LayerNeed> needs = {{2, 64, 80, 0}};
-  const Layout layout(needs, KvType::kQ4_0);
-  const size_t head = size_t{64} * (32 + 2 * 2 + 48 + 3 * 2);
-  EXPECT_EQ(layout.groups[0].block_bytes, 2 * head);
-  EXPECT_EQ(layout.layers[0].v_offset(1), head + size_t{64} * (32 + 2 * 2));
+  struct Case {
+    KvType type;
+    size_t k_codes, v_codes;
+  };
+  for (const Case& c : {Case{KvType::kQ8_0, 64, 80}, {KvType::kQ4_0, 32, 48}}) {
+    const Layout layout(needs, c.type);
+    const size_t k = size_t{64} * (c.k_codes + 2 * 2);
+    const size_t head = k + size_t{64} * (c.v_codes + 3 * 2);
+    EXPECT_EQ(layout.groups[0].block_bytes, 2 * head);
+    EXPECT_EQ(layout.layers[0].v_offset(1), head + k);
+  }
 }
 
 TEST(Layout, KeysWithABiasHaveEightBitsAtLeast) {
