@@ -34,8 +34,8 @@ class BlockTable {
   [[nodiscard]] bool grow_states(size_t begin, size_t end, const TextMarks& marks);
   // Allocates a block for the state after the drafted positions [begin, end). The pass that
   // evaluates the draft writes that state there. The pass writes the state after begin - 1 to the
-  // block that it has without a draft. At most one draft at a time. Does nothing if the model has
-  // no states. REQUIRES: grow(end), and that the draft is within one block of positions.
+  // same block as without a draft. At most one draft at a time. Does nothing if the model has no
+  // states. REQUIRES: grow(end), and that the draft is within one block of positions.
   [[nodiscard]] bool grow_draft(size_t begin, size_t end);
   // Ends the draft. The first n_held positions are right. Returns how many of these positions have
   // a stored state after them, and makes that state the table's: the state after the whole draft,

@@ -202,8 +202,8 @@ void PrefixFile::empty(File& file, uint64_t turn) {
   file.n_bytes = head.size();
 }
 
-// Frees space in the folder until n_bytes more fit. Returns false if the space of this store's own
-// files is next.
+// Frees space in the folder until n_bytes more fit. Returns false if this store's older file is
+// next, or if n_bytes do not fit without the other files.
 bool PrefixFile::make_room(uint64_t n_bytes) {
   const std::vector<FolderFile> files = files_by_use(folder_);
   uint64_t sum = 0;

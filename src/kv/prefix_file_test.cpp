@@ -347,7 +347,7 @@ TEST_F(PrefixFileTest, MakesRoomInFilesOfModelsInUse) {
   EXPECT_EQ(evaluate(process, first), 576u);
 }
 
-// Three models with random texts write, read and restart at the same time.
+// Three models with random texts write, read and restart in turns, in one folder.
 TEST_F(PrefixFileTest, RandomTextsOfSeveralModels) {
   set_limit(50);
   constexpr size_t kModels = 3;
@@ -476,7 +476,7 @@ TEST_F(PrefixFileTest, ForgetFileEmptiesTheFiles) {
   EXPECT_EQ(process.index.n_entries(), 0u);
 }
 
-// Truncates or changes the files anywhere: no byte is ever wrong, and the next process can write.
+// Truncates or changes a file anywhere: no byte is ever wrong, and the next process can write.
 TEST_F(PrefixFileTest, DamageNeverGivesWrongBytes) {
   std::vector<std::vector<int32_t>> texts;
   for (unsigned i = 0; i < 6; ++i) texts.push_back(joined(text(192, i / 2), text(150, 10 + i)));

@@ -63,7 +63,7 @@ class PrefixIndex {
   bool evict_oldest();
 
   // Returns the most recently used texts of this adapter: at most n_max texts, the latest first. No
-  // text is a prefix of another with the same salt.
+  // text is a prefix of another with the same salt and the same TextMarks::is_long.
   std::vector<KnownText> latest(size_t n_max, uint64_t adapter = 0) const;
 
   // Uses `file` from here on: its records become known, and new entries are queued for writing.

@@ -115,7 +115,7 @@ TEST_F(PrefixIndexTest, CachesBlocksThatOnlyTheIndexOwns) {
   const size_t block = cache.pool(0).block_bytes();
   {
     const BlockTable table = evaluated(tokens, true);
-    // Blocks 0 and 1 are before the window at 192.
+    // In the group with a window, block 0 is before the window of position 192.
     EXPECT_EQ(index.cached_bytes(), block);
   }
   EXPECT_EQ(index.cached_bytes(), 8 * block);

@@ -30,8 +30,8 @@ inline constexpr uint64_t kMaxSalt = UINT64_MAX >> 1;
 bool keeps_state(size_t block, size_t n_positions, size_t stride, const TextMarks& marks);
 
 // Returns the blocks that a pass over positions [begin, end) writes states to, in ascending order:
-// the block of position end - 1, and at most n_kept of the blocks for which keeps_state() is true,
-// later ones first. REQUIRES: begin < end.
+// the block of position end - 1, and of the blocks before it for which keeps_state() is true, the
+// last n_kept at most. REQUIRES: begin < end.
 std::vector<size_t> written_states(size_t begin, size_t end, size_t stride, size_t n_kept,
                                    const TextMarks& marks);
 

@@ -13,7 +13,7 @@
 namespace billow::kv {
 namespace {
 
-// A layer of keys and values, and one with a state as large as four of its blocks.
+// A layer of keys and values, and a layer whose state is as large as four blocks of the first.
 std::vector<LayerNeed> needs() {
   const size_t kv_bytes = Layout({{1, 16, 16, 0}}, KvType::kF32).block_bytes();
   return {{1, 16, 16, 0}, {.state_floats = kv_bytes}};
@@ -192,7 +192,7 @@ TEST_F(StateTables, AcceptsADraftAsAWholeOrNotAtAll) {
   EXPECT_EQ(table.settle_draft(74), 70u);
   EXPECT_TRUE(std::ranges::equal(table.blocks(1), before));
   ASSERT_TRUE(table.grow_draft(70, 75));
-  EXPECT_EQ(table.draft().block, drafted);  // it is used again
+  EXPECT_EQ(table.draft().block, drafted);  // the block is used again
   EXPECT_EQ(table.settle_draft(75), 75u);
   EXPECT_EQ(table.blocks(1)[1], drafted);
   EXPECT_EQ(table.draft().end, 0u);
