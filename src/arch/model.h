@@ -33,6 +33,8 @@ struct Batch {
   std::span<const uint8_t> is_long = {};
   // [table]: the adapter of its sequence; null: none. Empty: no sequence has an adapter.
   std::span<const nn::Adapter* const> adapters = {};
+  // [n]: whether the row's token is read or written. Empty: all are written.
+  nn::RowKinds kinds = {};
   // The following are empty if no row belongs to a picture.
   // [n]: the embedding of a picture's token, n_embd values, then ModelInfo::n_deep times n_embd
   // values, which are added to the states after the first layers. Null: the row has a token.

@@ -79,7 +79,8 @@ Description describe(const gguf::File& file, const DescribeOptions& options) {
   out.pooling = stated_pooling(file);
   std::unique_ptr<PictureReader> pictures;
   if (!options.projector.empty()) {
-    pictures = std::make_unique<PictureReader>(options.projector, model->info(), kernels,
+    pictures = std::make_unique<PictureReader>(options.projector, model->info(),
+                                               kernels::select_table(kernels::Work::kEncoder),
                                                PictureReaderOptions());
     out.projector_bytes = pictures->weight_bytes();
     out.encodes_pictures = true;

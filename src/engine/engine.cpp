@@ -61,11 +61,12 @@ context::ContextPlan context_plan_of(size_t n_prompt, const SequenceOptions& opt
 // Returns null if there is no projector.
 std::unique_ptr<PictureReader> load_picture_reader(const EngineOptions& options,
                                                    const arch::ModelInfo& text_model,
-                                                   const kernels::KernelTable& kernels,
                                                    context::Ledger& ledger) {
   if (options.projector.empty()) return nullptr;
   return std::make_unique<PictureReader>(
-      options.projector, text_model, kernels,
+      options.projector, text_model,
+      options.kernels != nullptr ? *options.kernels
+                                 : kernels::select_table(kernels::Work::kEncoder),
       PictureReaderOptions{.pack_weights = options.pack_weights,
                            .packed_cache = options.packed_cache,
                            .give_back = [&ledger](uint64_t bytes) {
@@ -104,7 +105,7 @@ Engine::Engine(gguf::File file, const EngineOptions& options)
           file_, {.packed = options.pack_weights ? &packed_ : nullptr, .matrices = &matrices_})),
       adapters_(file_, matrices_, *kernels_, ledger_),
       default_adapters_(options.adapters),
-      picture_reader_(load_picture_reader(options, model_->info(), *kernels_, ledger_)),
+      picture_reader_(load_picture_reader(options, model_->info(), ledger_)),
       n_batch_(rows_of_batch(options.n_batch, model_->info(), picture_reader_.get())),
       draft_model_(load_draft_model(options, file_, *kernels_,
                                     {.n_sequences = options.max_sequences,
@@ -506,7 +507,7 @@ bool Engine::make_room(Sequence& sequence) {
     kv_.compact(context, event.event.compaction);
     sequence.denied_ = false;
     event.refills = context.context_plan().policy == context::OverflowPolicy::kRefill;
-    if (event.refills) sequence.refill_start_ = start;
+    if (event.refills) begin_refill(sequence, start);
   }
   event.time = Clock::now() - start;
   sequence.events_.push_back(event);
@@ -529,8 +530,13 @@ void Engine::restart_if_long(Sequence& sequence, Clock::time_point start) {
   SequenceEvent event = {.event = {context::Step::kCompact, context.rung(), context.rung(), n_held,
                                    sequence.n_generated(), nothing},
                          .refills = true};
-  sequence.refill_start_ = start;
+  begin_refill(sequence, start);
   sequence.events_.push_back(event);
+}
+
+void Engine::begin_refill(Sequence& sequence, Clock::time_point start) {
+  sequence.refill_start_ = start;
+  sequence.n_read_ = sequence.tokens_.size();
 }
 
 // All wait for memory, and none of them will free any: ends the last one that has some.

@@ -314,6 +314,7 @@ class Engine {
   [[nodiscard]] bool make_room(Sequence& sequence);
   bool is_long_text(size_t n_tokens) const;
   void restart_if_long(Sequence& sequence, Clock::time_point start);
+  void begin_refill(Sequence& sequence, Clock::time_point start);
   std::vector<size_t> pending_rows();
   void ask_again();
   void end_for_memory();

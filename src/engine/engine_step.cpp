@@ -1,5 +1,6 @@
 // The part of the engine that runs passes: chooses their rows and uses their results.
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <memory>
 #include <span>
@@ -75,7 +76,17 @@ std::vector<Engine::PassPart> Engine::plan_parts(std::span<const size_t> n_pendi
   if (model().sees_whole_pictures)
     for (size_t i = 0; i < parts.size(); ++i) take_whole_tiles(parts, i, max_rows);
   std::erase_if(parts, [](const PassPart& part) { return part.n_rows == 0; });
-  return parts;
+  // Rows that are written go first, so that the rows of each kind are adjacent.
+  std::vector<PassPart> ordered;
+  std::vector<PassPart> reading;
+  for (PassPart& part : parts) {
+    const bool writes =
+        part.sequence != nullptr &&
+        part.sequence->n_dropped() + part.sequence->n_evaluated() >= part.sequence->n_read_;
+    (writes ? ordered : reading).push_back(std::move(part));
+  }
+  std::ranges::move(reading, std::back_inserter(ordered));
+  return ordered;
 }
 
 // Changes the rows of a part so that the pass does not separate the tokens of a tile. If the part
@@ -114,6 +125,7 @@ void Engine::take_rows(std::span<PassPart> parts, StepRows& rows) {
     kv_.take(sequence.context_, part.n_rows, draft.size(), part.complete);
     rows.add(sequence.context_, part.n_rows + draft.size(),
              {.tokens = sequence.tokens_,
+              .n_read = sequence.n_read_,
               .adapter = sequence.lease_.adapter(),
               .draft = draft,
               .pictures = &sequence.pictures_});

@@ -138,6 +138,9 @@ class Sequence {
   std::vector<int32_t> tokens_;  // negative for tokens of pictures
   PlacedPictures pictures_;
   size_t n_prompt_;
+  // Tokens that are evaluated as a text that is read: the prompt, or all tokens before a refill. So
+  // a refill gives what a prompt with the same tokens gives.
+  size_t n_read_ = n_prompt_;
   SequenceContext context_;
   std::vector<SequenceEvent> events_;
   std::optional<std::chrono::steady_clock::time_point> refill_start_;  // during a refill

@@ -29,6 +29,7 @@ void StepRows::add(const SequenceContext& context, size_t n, const Text& text) {
     tokens_.push_back(is_picture_token(token) ? 0 : token);
     positions_.push_back(position);
     sequences_.push_back(static_cast<uint32_t>(tables_.size()));
+    kinds_.push_back(index < text.n_read ? kernels::RowKind::kRead : kernels::RowKind::kWritten);
     if (!has_pictures_) continue;
     embeddings_.push_back(pictures == nullptr ? nullptr : pictures->embedding(index, n_floats));
     if (model_.has_grid) {

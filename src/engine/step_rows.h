@@ -20,6 +20,7 @@ class StepRows {
   // A text whose rows are added.
   struct Text {
     std::span<const int32_t> tokens;
+    size_t n_read = SIZE_MAX;                  // the first tokens, which are not of an answer
     const nn::Adapter* adapter = nullptr;      // null: none
     std::span<const int32_t> draft = {};       // tokens after `tokens`
     const PlacedPictures* pictures = nullptr;  // null: none
@@ -40,6 +41,7 @@ class StepRows {
             .hidden_rows = hidden_rows,
             .is_long = is_long_,
             .adapters = adapters_,
+            .kinds = kinds_,
             .embeddings = embeddings_,
             .grid = grid_,
             .last_seen = last_seen_};
@@ -55,6 +57,7 @@ class StepRows {
   std::vector<const kv::BlockTable*> tables_;
   std::vector<uint8_t> is_long_;
   std::vector<const nn::Adapter*> adapters_;
+  std::vector<kernels::RowKind> kinds_;
   // Empty until a text with pictures is added.
   bool has_pictures_ = false;
   std::vector<const float*> embeddings_;

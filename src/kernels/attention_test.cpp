@@ -3,6 +3,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <deque>
 #include <limits>
 
 #include "kernels/test_data.h"
@@ -220,11 +221,35 @@ std::vector<float> run(const KernelTable& table, const Memory& memory,
   return out;
 }
 
+// Tables whose `attention` is another table's kernel for rows that are read.
+const std::vector<KernelTable>& tables_for_read_rows() {
+  static std::deque<std::string> names;
+  static const std::vector<KernelTable> made = [] {
+    std::vector<KernelTable> copies;
+    for (const KernelTable* table : fast_tables()) {
+      if (table->read_attention == table->attention) continue;
+      KernelTable& copy = copies.emplace_back(*table);
+      copy.name = names.emplace_back(std::string(table->name) + "_read");
+      copy.attention = table->read_attention;
+    }
+    return copies;
+  }();
+  return made;
+}
+
+bool is_for_read_rows(const KernelTable& table) {
+  return table.has_read_kernels && table.attention == table.read_attention;
+}
+
 std::vector<const KernelTable*> all_tables() {
   std::vector<const KernelTable*> usable = fast_tables();
   usable.push_back(&scalar());
+  for (const KernelTable& table : tables_for_read_rows()) usable.push_back(&table);
   return usable;
 }
+
+// Queries, keys, values and weights in BF16 lose 2^-9 of their size.
+double tolerance(const KernelTable& table) { return is_for_read_rows(table) ? 20.0 : 1.0; }
 
 bool same_bits(std::span<const float> a, std::span<const float> b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
@@ -259,12 +284,12 @@ void compare(const KernelTable& table, const Memory& memory, const Tokens& token
     for (size_t d = 0; d < memory.v_len; ++d) {
       const double error = static_cast<double>(out[r * memory.v_len + d]) - expected[d];
       squares += error * error;
-      ASSERT_NEAR(error, 0.0, 2e-3)
+      ASSERT_NEAR(error, 0.0, 2e-3 * tolerance(table))
           << "row " << r << " of " << tokens.n_rows() << ", heads " << tokens.n_heads << ", "
           << memory.k_len << " and " << memory.v_len << " long";
     }
   }
-  EXPECT_LT(std::sqrt(squares / static_cast<double>(out.size())), 3e-4);
+  EXPECT_LT(std::sqrt(squares / static_cast<double>(out.size())), 3e-4 * tolerance(table));
 }
 
 TEST_P(Attention, EqualsSoftmaxOverVisiblePositions) {
@@ -325,6 +350,11 @@ TEST_P(Attention, SurvivesScoresFarApart) {
     std::vector<float> queries = queries_for(memory, 1, 5);
     for (float& value : queries) value *= 200.0f;
     const std::vector<float> out = run(*GetParam(), memory, queries, {{0}, {599}});
+    // In BF16, scores of 300 are off by up to 1, so that another key may get most of the weight.
+    if (is_for_read_rows(*GetParam())) {
+      for (const float value : out) EXPECT_LT(std::abs(value), 8.0f);
+      continue;
+    }
     const std::vector<double> expected =
         memory.expected(queries.data(), 0, 599, static_cast<double>(kScale), 0.0);
     for (size_t d = 0; d < 64; ++d) EXPECT_NEAR(out[d], expected[d], 2e-3);

@@ -101,6 +101,14 @@ struct GemmArgs {
   size_t prefetch_bytes = 0;    // prefetch distance for the strips; 0: no prefetch
 };
 
+// What a row of a pass is to its request. A table may have faster, slightly different kernels for
+// rows that are read, because these come in large numbers. The kind of a row never depends on which
+// rows are in the same pass.
+enum class RowKind : uint8_t {
+  kWritten,  // a token of an answer, and each row's logits
+  kRead,     // a token of a prompt or of a text to embed
+};
+
 // The kernels for a weight format; all null for an unsupported format.
 struct TypeKernels {
   const ActivationLayout* input;
@@ -162,7 +170,9 @@ struct AttentionArgs {
 inline constexpr size_t kMaxAttentionRows = 112;
 inline constexpr size_t partial_floats(size_t v_len) { return v_len + 32; }
 inline constexpr size_t attention_scratch_floats(size_t n_rows, size_t k_len, size_t v_len) {
-  return n_rows * (k_len + 2 * partial_floats(v_len)) + size_t{16} * kBlockPositions;
+  // With tiles: keys and values of a span in two bytes, scores and weights of 16 rows.
+  const size_t of_span = kSpanPositions * (padded(k_len) + v_len + size_t{48}) / 2;
+  return n_rows * (k_len + 2 * partial_floats(v_len)) + of_span;
 }
 
 // Attention of encoders: the tokens of one text see all tokens of the text. One head, in 32-bit
@@ -236,6 +246,13 @@ struct KernelTable {
 
   TypeTable types;
   const TypeKernels& of(quant::Type type) const { return types[static_cast<size_t>(type)]; }
+  // For rows of RowKind::kRead. They use the same packed forms as `types`.
+  TypeTable read_types;
+  const TypeKernels& of(quant::Type type, RowKind kind) const {
+    return (kind == RowKind::kRead ? read_types : types)[static_cast<size_t>(type)];
+  }
+  // Whether any kernel for rows that are read differs from that for rows that are written.
+  bool has_read_kernels;
 
   // out[i] = x[i] / sqrt(mean(x^2) + eps) * weight[i]. `out` may be `x`.
   void (*rms_norm)(const float* x, const float* weight, size_t n, float eps, float* out) noexcept;
@@ -266,6 +283,8 @@ struct KernelTable {
   // Computes spans [span_begin, span_end) of the rows. Writes partial results if args.partials is
   // set. Otherwise writes outputs, which requires all spans that a row sees.
   void (*attention)(const AttentionArgs&) noexcept;
+  // The same for tokens of RowKind::kRead.
+  void (*read_attention)(const AttentionArgs&) noexcept;
   // Merges the partial results in args.partials, spans [span_begin, span_end), into outputs.
   void (*merge_attention)(const AttentionArgs&) noexcept;
   // Rows per call that use the processor well; fewer rows use it less well.
@@ -284,8 +303,8 @@ std::span<const KernelTable* const> tables() noexcept;
 enum class Work : uint8_t { kSequences, kEncoder };
 
 // Returns the first table that is preferred on this processor for the work, or the table named
-// `forced` (from BILLOW_ISA; empty: none). Throws Error listing all names if the name is unknown or
-// unsupported.
+// `forced` (from BILLOW_ISA; empty: none). Throws Error if the processor does not support the named
+// table, or if the name is unknown; then the error lists all names.
 const KernelTable& select_table(std::string_view forced, Work work = Work::kSequences);
 
 // Calls select_table() with the value of the environment variable BILLOW_ISA.

@@ -123,8 +123,8 @@ std::vector<const KernelTable*> all_tables() {
 }
 
 // Returns the max error of products, relative to the sum of absolute terms. The exact products use
-// the same weights and inputs as the kernels. Errors come from rounding K-quants' scales to f16,
-// and from sums. A weight halfway between two BF16 may be rounded to the other one.
+// the same weights and inputs as the kernels. Errors come from rounding some formats' scales to
+// f16, and from sums. A weight halfway between two BF16 may be rounded to the other one.
 double tolerance(const KernelTable& table, quant::Type type) {
   const InputKind kind = table.of(type).input->kind;
   if (kind == InputKind::kF16 || kind == InputKind::kCodes)
@@ -396,8 +396,9 @@ TEST_P(Products, IntegerOverlaysEqualTheirBaseBitwise) {
   const KernelTable* base = nullptr;
   for (const KernelTable* table : tables()) {
     if (name.starts_with("avx_vnni") && table->name == "avx2") base = table;
-    if (name == "amx" && table->name == "avx512") base = table;
-    if (name == "amx_emulated" && table->name == "scalar") base = table;
+    if ((name == "amx" || name == "amx_prompts") && table->name == "avx512") base = table;
+    if ((name == "amx_emulated" || name == "amx_prompts_emulated") && table->name == "scalar")
+      base = table;
   }
   if (base == nullptr) return;  // not an overlay of integer products
   for (const quant::TypeRow& row : quant::types()) {

@@ -39,8 +39,8 @@ TEST_P(Rows, NormsByTheRootMeanSquare) {
   }
 }
 
-// Covers every block and tail of outputs, for all kinds of values. A row's sums do not depend on
-// the memory after it.
+// Covers every block and tail of outputs, for all kinds of values. The memory after the outputs
+// does not change.
 TEST_P(Rows, AddsLowRankProducts) {
   for (const LowRankValues kind :
        {LowRankValues::kFloats, LowRankValues::kHalves, LowRankValues::kCodes}) {
@@ -144,7 +144,7 @@ TEST_P(Rows, NormsByMeanAndVariance) {
   }
 }
 
-TEST_P(Rows, ActivatesByTheNormalDistribution) {
+TEST_P(Rows, AppliesGelu) {
   std::vector<float> x;
   for (float value = -12.0f; value < 12.0f; value += 0.01f) x.push_back(value);
   x.insert(x.end(), {-1000.0f, 1000.0f, -1e30f, 1e30f});
@@ -212,7 +212,7 @@ struct Quantized {
   std::vector<std::byte> bytes;
 };
 
-TEST_P(Rows, QuantisesWithinHalfAStep) {
+TEST_P(Rows, QuantizesWithinHalfAStep) {
   const ActivationLayout& layout = *GetParam()->of(quant::Type::kQ8_0).input;
   if (layout.kind != InputKind::kCodes) GTEST_SKIP() << GetParam()->name << " takes no codes";
   for (const size_t n_rows : {1u, 3u, 4u}) {
@@ -244,7 +244,7 @@ TEST_P(Rows, QuantisesWithinHalfAStep) {
   }
 }
 
-TEST_P(Rows, QuantisesValuesThatAreNotFiniteToNan) {
+TEST_P(Rows, QuantizesValuesThatAreNotFiniteToNan) {
   const ActivationLayout& layout = *GetParam()->of(quant::Type::kQ8_0).input;
   if (layout.kind != InputKind::kCodes) GTEST_SKIP() << GetParam()->name << " takes no codes";
   for (const float bad :

@@ -67,8 +67,9 @@ INSTANTIATE_TEST_SUITE_P(Isa, Forced, testing::ValuesIn(tables()), table_name);
 TEST(SelectTable, NamesEqualThoseInTheDocuments) {
   std::vector<std::string_view> names;
   for (const KernelTable* table : tables()) names.push_back(table->name);
-  EXPECT_EQ(names, (std::vector<std::string_view>{"amx_bf16", "amx", "avx512_fp16", "avx512_bf16",
-                                                  "avx512", "avx_vnni", "avx2", "scalar"}));
+  EXPECT_EQ(names,
+            (std::vector<std::string_view>{"amx_bf16", "amx_prompts", "amx", "avx512_fp16",
+                                           "avx512_bf16", "avx512", "avx_vnni", "avx2", "scalar"}));
 }
 
 TEST(SelectTable, EveryTableHasEveryKernelAndType) {
@@ -82,11 +83,19 @@ TEST(SelectTable, EveryTableHasEveryKernelAndType) {
     EXPECT_NE(table->store_kv, nullptr);
     EXPECT_NE(table->attention, nullptr);
     EXPECT_NE(table->merge_attention, nullptr);
+    EXPECT_NE(table->read_attention, nullptr);
+    bool differs = table->read_attention != table->attention;
     for (const quant::TypeRow& row : quant::types()) {
-      const TypeKernels& kernels = table->of(row.type);
-      EXPECT_TRUE(kernels.gemm && kernels.pack_strip && kernels.input && kernels.input->quantize)
-          << table->name << " " << row.name;
+      const TypeKernels& written = table->of(row.type, RowKind::kWritten);
+      const TypeKernels& read = table->of(row.type, RowKind::kRead);
+      for (const TypeKernels* kernels : {&written, &read})
+        EXPECT_TRUE(kernels->gemm && kernels->pack_strip && kernels->input &&
+                    kernels->input->quantize)
+            << table->name << " " << row.name;
+      EXPECT_EQ(read.pack_strip, written.pack_strip) << table->name << " " << row.name;
+      differs = differs || read.gemm != written.gemm;
     }
+    EXPECT_EQ(table->has_read_kernels, differs) << table->name;
   }
 }
 

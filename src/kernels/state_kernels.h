@@ -60,7 +60,7 @@ struct ReplacingStateArgs {
 // The selective scan of Mamba (Gu and Dao, arXiv 2312.00752) for 16 channels. For each row, channel
 // c and state n,
 //   S[n][c] := exp(step[c] rate[c][n]) S[n][c] + step[c] x[c] in[n];
-//   out[c] := sum of out_weights[n] S[n][c], and skip[c] x[c].
+//   out[c] := skip[c] x[c] + the sum of out_weights[n] S[n][c].
 struct ScanArgs {
   float* state = nullptr;  // [n_states][16]
   size_t n_states = 0;     // at most kMaxScanStates
@@ -81,7 +81,7 @@ struct ScanArgs {
 };
 
 // A causal convolution of each channel: out row i = bias + the sum of weights[c][t] * x row (i -
-// taps + 1 + t). If `silu` is set, then x * sigmoid(x). Rows before row 0 are in `before`.
+// taps + 1 + t). If `silu` is set, out := out * sigmoid(out). Rows before row 0 are in `before`.
 struct ConvArgs {
   const float* x = nullptr;  // row i is at i * x_stride
   size_t x_stride = 0;

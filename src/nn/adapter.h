@@ -59,8 +59,8 @@ inline const Adapter* adapter_of(RowAdapters rows, size_t row) noexcept {
 }
 
 // Returns the type of an adapter's first matrix, for a weight of this type with rows of n_cols
-// values. It is as exact as the product with the weight. For weights with codes it has 8-bit codes,
-// so that both share the weight's inputs.
+// values. The type is as exact as the product with the weight. For weights with codes, the type has
+// 8-bit codes, so that both share the weight's inputs.
 constexpr quant::Type adapter_type(quant::Type weight, size_t n_cols) noexcept {
   constexpr size_t kCodesOfScale = 32;
   if (weight == quant::Type::kF32) return quant::Type::kF32;

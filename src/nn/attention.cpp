@@ -31,8 +31,8 @@ std::vector<HeadRange> head_ranges(size_t n_kv_heads, size_t n_sharing) {
   return ranges;
 }
 
-// Adjacent rows of one sequence with one range of heads. Threads share the spans of a tile. Spans
-// are counted in the order of merging: first the spans before the gap, then the spans after it.
+// Adjacent rows of one sequence and one kind with one range of heads. Threads share a tile's spans.
+// Spans are counted in the order of merging: first those before the gap, then those after the gap.
 struct Tile {
   HeadRange heads;
   size_t begin = 0;  // its first row in the batch
@@ -90,7 +90,8 @@ std::vector<Tile> tiles_of(const Compute& compute, const KvLayer& layer, const K
   for (size_t end = n_rows; end > 0;) {
     size_t begin = end - 1;
     while (begin > 0 && end - begin < tokens_at_once &&
-           rows.sequences[begin - 1] == rows.sequences[end - 1])
+           rows.sequences[begin - 1] == rows.sequences[end - 1] &&
+           compute.kind_of(begin - 1) == compute.kind_of(end - 1))
       --begin;
     const Gap gap = gap_of(rows, begin);
     for (const HeadRange& heads : ranges) {
@@ -179,6 +180,9 @@ size_t gap_floats(std::span<const Tile> tiles, size_t v_len) {
 // Computes spans [begin, end) of a tile: partial results, or outputs if `partials` is null.
 void attend(const Compute& compute, const Operands& on, const Tile& tile, size_t begin, size_t end,
             float* partials, float* scratch) {
+  const bool in_bf16 =
+      on.scale.reads_in_bf16 && compute.kind_of(tile.begin) == kernels::RowKind::kRead;
+  const auto kernel = in_bf16 ? compute.kernels.read_attention : compute.kernels.attention;
   const Gap gap = gap_of(on.rows, tile.begin);
   const size_t span_floats = tile.n_rows() * kernels::partial_floats(on.layer.v_len);
   uint32_t first[kMaxAttentionRows];
@@ -196,7 +200,7 @@ void attend(const Compute& compute, const Operands& on, const Tile& tile, size_t
     args.span_begin = begin;
     args.span_end = std::min(end, tile.n_before);
     args.partials = partials + begin * span_floats;
-    compute.kernels.attention(args);
+    kernel(args);
     begin = args.span_end;
   }
   if (begin == end) return;
@@ -212,7 +216,7 @@ void attend(const Compute& compute, const Operands& on, const Tile& tile, size_t
   args.span_begin = tile.span_begin + begin - tile.n_before;
   args.span_end = tile.span_begin + end - tile.n_before;
   args.partials = partials == nullptr ? nullptr : partials + begin * span_floats;
-  compute.kernels.attention(args);
+  kernel(args);
 }
 
 void merge(const Compute& compute, const Operands& on, const Tile& tile, float* partials,

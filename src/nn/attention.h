@@ -56,6 +56,8 @@ struct AttentionScale {
   float softcap = 0.0f;           // 0: none
   const float* sinks = nullptr;   // [n_q_heads] scores without a value, or null
   const float* slopes = nullptr;  // [n_q_heads] ALiBi slopes, or null
+  // Tokens that are read may use BF16. For layers whose products round these tokens, too.
+  bool reads_in_bf16 = false;
 };
 
 // [rows][n_q_heads * k_len]. n_q_heads is a multiple of the layer's heads; adjacent query heads

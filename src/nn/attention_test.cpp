@@ -42,7 +42,7 @@ struct Scene {
   std::vector<float> attend(int n_threads, size_t begin = 0, size_t end = SIZE_MAX) {
     cpu::ThreadTeam team(n_threads);
     tensor::Arena arena;
-    const Compute compute{kernels::select_table(), team, arena};
+    const Compute compute{.kernels = kernels, .team = team, .arena = arena, .kinds = kinds};
     std::vector<std::byte> memory(n_blocks * layer.block_bytes + 64);
     auto* base = memory.data();
     while (reinterpret_cast<uintptr_t>(base) % 64 != 0) ++base;
@@ -67,7 +67,8 @@ struct Scene {
     attention(compute, layer,
               {std::span(positions).subspan(begin, end - begin),
                std::span(sequences).subspan(begin, end - begin), blocks, gaps},
-              {rows_of(q), rows_of(q_before)}, {.factor = kFactor}, rows_of(out));
+              {rows_of(q), rows_of(q_before)}, {.factor = kFactor, .reads_in_bf16 = true},
+              rows_of(out));
     return {out.begin() + static_cast<long>(begin * n_cols),
             out.begin() + static_cast<long>(end * n_cols)};
   }
@@ -118,6 +119,8 @@ struct Scene {
 
   static constexpr float kFactor = 0.3f;
 
+  kernels::KernelTable kernels = kernels::select_table();
+  std::vector<kernels::RowKind> kinds;
   size_t n_q_heads;
   KvLayer layer;
   uint32_t n_blocks = 0;
@@ -219,6 +222,38 @@ TEST_P(AttentionSplit, SeesTheLastChunk) {
       for (size_t i = 0; i < n_cols; ++i)
         ASSERT_NEAR(expected[row * n_cols + i], plain[i], tolerance())
             << "gap " << gap.begin << ".." << gap.end << ", row " << row;
+    }
+  }
+}
+
+// Tokens that are read use the kernel of scalar, and tokens that are written that of the processor.
+TEST_P(AttentionSplit, TokensOfTwoKindsEqualTokensOfOneKind) {
+  Scene scene(GetParam(), 2, 6, 32, 0);
+  scene.add_sequence(300, 1);
+  scene.add_sequence(700, 70);
+  scene.add_sequence(90, 90);
+  const kernels::KernelTable written = scene.kernels;
+  const kernels::KernelTable& read = *kernels::tables().back();
+  scene.kernels.read_attention = read.attention;
+  for (size_t row = 0; row < scene.positions.size(); ++row) {
+    const bool is_read = row > 10 && scene.positions[row] < 680;
+    scene.kinds.push_back(is_read ? kernels::RowKind::kRead : kernels::RowKind::kWritten);
+  }
+  for (const int n_threads : {1, 3}) {
+    const std::vector<float> found = scene.attend(n_threads);
+    Scene pure = scene;
+    pure.kinds = {};
+    pure.kernels = written;
+    const std::vector<float> if_written = pure.attend(n_threads);
+    pure.kernels.attention = read.attention;
+    const std::vector<float> if_read = pure.attend(n_threads);
+    const size_t n_cols = 6 * 32;
+    for (size_t row = 0; row < scene.positions.size(); ++row) {
+      const bool is_read = scene.kinds[row] == kernels::RowKind::kRead;
+      EXPECT_TRUE(
+          same_bits(std::span(found).subspan(row * n_cols, n_cols),
+                    std::span(is_read ? if_read : if_written).subspan(row * n_cols, n_cols)))
+          << "row " << row;
     }
   }
 }

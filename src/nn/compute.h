@@ -32,13 +32,17 @@ struct Sizing {
   size_t adapter_rank = 0;  // max rank of the rows' adapters; 0: no row has an adapter
 };
 
+using RowKinds = std::span<const kernels::RowKind>;
+
 struct Compute {
   const kernels::KernelTable& kernels;
   cpu::ThreadTeam& team;  // unused in a sizing pass
   tensor::Arena& arena;
   const Sizing* sizing = nullptr;  // null: the pass computes
   ProductListener* listener = nullptr;
-  RowAdapters adapters{};  // for the rows of the operations' matrices
+  // For the rows of the operations' matrices. A matrix with n times as many rows has them n times.
+  RowAdapters adapters{};
+  RowKinds kinds{};  // empty: all rows are of RowKind::kWritten
 
   size_t n_threads() const noexcept {
     return sizing != nullptr ? sizing->n_threads : static_cast<size_t>(team.size());
@@ -47,6 +51,9 @@ struct Compute {
   size_t adapter_rank() const noexcept {
     return sizing != nullptr ? sizing->adapter_rank : max_rank(adapters);
   }
+  kernels::RowKind kind_of(size_t row) const noexcept {
+    return kinds.empty() ? kernels::RowKind::kWritten : kinds[row % kinds.size()];
+  }
 };
 
 // A Compute for matrices whose row i is row rows[i] of the pass. Must outlive the result of
@@ -54,17 +61,25 @@ struct Compute {
 class ComputeOfRows {
  public:
   ComputeOfRows(const Compute& compute, std::span<const uint32_t> rows) : compute_(compute) {
-    if (compute.adapters.empty()) return;
-    adapters_.reserve(rows.size());
-    for (const uint32_t row : rows) adapters_.push_back(compute.adapters[row]);
+    take(compute.adapters, rows, adapters_);
+    take(compute.kinds, rows, kinds_);
     compute_.adapters = adapters_;
+    compute_.kinds = kinds_;
   }
   ComputeOfRows(const ComputeOfRows&) = delete;
   ComputeOfRows& operator=(const ComputeOfRows&) = delete;
   const Compute& compute() const noexcept { return compute_; }
 
  private:
+  template <class T>
+  static void take(std::span<const T> all, std::span<const uint32_t> rows, std::vector<T>& out) {
+    if (all.empty()) return;
+    out.reserve(rows.size());
+    for (const uint32_t row : rows) out.push_back(all[row]);
+  }
+
   std::vector<const Adapter*> adapters_;
+  std::vector<kernels::RowKind> kinds_;
   Compute compute_;
 };
 

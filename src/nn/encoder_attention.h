@@ -39,7 +39,7 @@ struct TextHeads {
   // ALiBi on both sides: subtracts slope times distance from a score. [n_heads], or null.
   const float* slopes = nullptr;
   // Rounds queries, keys, values and weights to BF16 if the kernels can. For models whose products
-  // round activations to BF16, too. Ignored with a reach or slopes.
+  // round activations to BF16, too. Ignored with slopes, and for texts that the reach limits.
   bool in_bf16 = false;
 };
 void encoder_attention(const Compute& compute, std::span<const TextUnit> units,

@@ -11,6 +11,11 @@
 
 namespace billow::nn {
 
+// Returns whether products of this weight round tokens that are read to BF16.
+inline bool reads_in_bf16(const kernels::KernelTable& kernels, const tensor::Tensor& weight) {
+  return kernels.of(weight.type, kernels::RowKind::kRead).input->kind == kernels::InputKind::kBF16;
+}
+
 // One product: out[m][n] = dot(weight row n, x row m) + bias[n].
 struct Product {
   tensor::Tensor weight;        // n_out rows of x.n_cols

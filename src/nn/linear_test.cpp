@@ -4,7 +4,9 @@
 
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <iterator>
+#include <span>
 #include <vector>
 
 #include "nn/test_data.h"
@@ -80,6 +82,71 @@ TEST(Linear, ProductsOfChosenRowsEqualProductsOfSingleRows) {
           linear(compute, {x.data() + rows[i] * kIn, 1, kIn},
                  {{product.weight, bias.data(), {alone, 1, kOut}}});
           for (size_t n = 0; n < kOut; ++n) ASSERT_EQ(all.row(i)[n], alone[n]) << i << ' ' << n;
+        }
+      }
+    }
+  }
+}
+
+// Rows that are read use the kernels of scalar, and rows that are written those of the processor.
+// Each row's result has the same bits as if all rows were of its kind.
+TEST(Linear, RowsOfTwoKindsEqualRowsOfOneKind) {
+  constexpr size_t kIn = 256;
+  constexpr size_t kOut = 100;
+  const kernels::KernelTable& written = kernels::select_table("");
+  const kernels::KernelTable& read = *kernels::tables().back();
+  kernels::KernelTable both = written;
+  both.read_types = read.types;
+  both.has_read_kernels = true;
+  const std::vector<float> bias = gaussian(kOut, 2);
+  const quant::Type types[] = {quant::Type::kQ4_K, quant::Type::kF32};
+  std::vector<std::byte> weights[2];
+  for (size_t i = 0; i < 2; ++i)
+    weights[i] = encoded(types[i], gaussian(kOut * kIn, static_cast<unsigned>(10 + i)));
+  for (const size_t n_rows : {1u, 2u, 9u, 70u, 300u}) {
+    std::vector<float> x = gaussian(n_rows * kIn, 1);
+    // Three rows that are written, then rows that are read, with a written one in every 50.
+    std::vector<kernels::RowKind> kinds(n_rows, kernels::RowKind::kRead);
+    for (size_t i = 0; i < n_rows; ++i)
+      if (i < 3 || i % 50 == 49) kinds[i] = kernels::RowKind::kWritten;
+    std::vector<uint32_t> all(n_rows);
+    for (size_t i = 0; i < n_rows; ++i) all[i] = static_cast<uint32_t>((i * 7 + 1) % n_rows);
+    for (const int n_threads : {1, 3}) {
+      cpu::ThreadTeam team(n_threads);
+      tensor::Arena arena;
+      const auto multiply = [&](const kernels::KernelTable& kernels, RowKinds of_rows,
+                                std::span<const uint32_t> rows) {
+        const Compute compute{.kernels = kernels, .team = team, .arena = arena, .kinds = of_rows};
+        std::vector<float> out(2 * n_rows * kOut);
+        const tensor::Matrix to[] = {{out.data(), n_rows, kOut},
+                                     {out.data() + n_rows * kOut, n_rows, kOut}};
+        const tensor::Tensor w[] = {{weights[0].data(), types[0], kIn, kOut},
+                                    {weights[1].data(), types[1], kIn, kOut}};
+        if (rows.empty()) {
+          linear(compute, {x.data(), n_rows, kIn},
+                 {{w[0], bias.data(), to[0]}, {w[1], nullptr, to[1]}});
+        } else {
+          const size_t middle = n_rows / 2;
+          const std::vector<RowsProduct> products = {{0, middle, w[0], bias.data(), to[0]},
+                                                     {0, middle, w[1], nullptr, to[1]},
+                                                     {middle, n_rows, w[0], bias.data(), to[0]},
+                                                     {middle, n_rows, w[1], nullptr, to[1]}};
+          linear_of_rows(compute, {x.data(), n_rows, kIn}, rows, products);
+        }
+        return out;
+      };
+      for (const bool chosen : {false, true}) {
+        const std::span<const uint32_t> rows =
+            chosen ? std::span<const uint32_t>(all) : std::span<const uint32_t>();
+        const std::vector<float> found = multiply(both, kinds, rows);
+        const std::vector<float> if_written = multiply(written, {}, rows);
+        const std::vector<float> if_read = multiply(read, {}, rows);
+        for (size_t i = 0; i < 2 * n_rows; ++i) {
+          const size_t row = chosen ? all[i % n_rows] : i % n_rows;
+          const bool is_read = kinds[row] == kernels::RowKind::kRead;
+          const float* const expected = (is_read ? if_read : if_written).data() + i * kOut;
+          ASSERT_EQ(std::memcmp(&found[i * kOut], expected, kOut * sizeof(float)), 0)
+              << "row " << row << " of " << n_rows << ", " << n_threads << " threads";
         }
       }
     }

@@ -106,7 +106,7 @@ void LowRankSums::add_to_outputs() const {
     for (; begin < end; ++part) {
       const size_t first = part == parts_.begin() ? 0 : std::prev(part)->end;
       const size_t last = std::min(end, part->end);
-      // All rows go through a few blocks in turn, while these blocks are in the cache.
+      // Several rows use one block after another, while the block is in the cache.
       const size_t n_at_once = part->h.n_rows == 1 ? last - begin : 1;
       for (; begin < last; begin += n_at_once) {
         for (size_t row = 0; row < part->h.n_rows; ++row) {

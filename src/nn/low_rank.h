@@ -1,5 +1,5 @@
 // The products that adapters add in one call of linear(). First h = a x for the rows that have an
-// adapter, together with the products themselves; then out += b h. Only for linear.cpp.
+// adapter, together with the products themselves; then out += b h. LowRankSums is for linear.cpp.
 #pragma once
 
 #include <cstddef>
@@ -22,8 +22,8 @@ class LowRankSums {
   LowRankSums(const Compute& compute, tensor::Matrix x, std::span<const uint32_t> rows,
               std::span<const RowsProduct> products, const Inputs& of_products);
 
-  // Returns the inputs of the products h = a x that the products themselves do not have. They must
-  // be made before these are computed.
+  // Returns the inputs of the products h = a x that the products themselves do not have. These
+  // inputs must be made before first_products() are computed.
   const Inputs& inputs() const noexcept { return inputs_; }
   // A product h = a x: its rows begin at input `begin` of `inputs`, in the layout that `a` needs.
   struct First {
@@ -39,7 +39,7 @@ class LowRankSums {
   // Rows of one product that have the same adapter.
   struct Part {
     const LowRank* pair = nullptr;
-    tensor::Matrix h;    // one row for each; wider than the rank
+    tensor::Matrix h;    // one row for each row of the part; at least pair->rank() columns
     tensor::Matrix out;  // the same rows of the product
     size_t end = 0;      // end of its blocks of outputs among the blocks of all parts
   };

@@ -178,20 +178,23 @@ TEST_P(LowRankProducts, InputsHaveTheAdapterOfTheirRow) {
   }
 }
 
-// A sizing pass counts exactly what a pass with adapters of that rank takes. Without adapters it is
-// less. Arenas hold whole pages, so the test uses many rows.
+// A sizing pass counts exactly what a pass with adapters of that rank takes. Without adapters, the
+// count is lower. Arenas hold whole pages, so the test uses many rows.
 TEST_P(LowRankProducts, SizingCountsTheScratchOfAdapters) {
   const Matrices matrices({{quant::Type::kQ8_0, 130}});
   const RandomAdapter adapter(matrices.all, 1);
   constexpr size_t kRows = 20000;
   std::vector<const Adapter*> adapters(kRows, &adapter);
   adapters[0] = nullptr;  // otherwise the adapter would share the inputs of the products
+  std::vector<kernels::RowKind> kinds(kRows, kernels::RowKind::kRead);
+  kinds[0] = kernels::RowKind::kWritten;
   std::vector<float> x(kRows * kIn, 0.5f);
   std::vector<float> out(kRows * 130);
   cpu::ThreadTeam team(GetParam());
   const auto run = [&](tensor::Arena& arena, const Sizing* sizing) {
     Compute compute{kernels::select_table(), team, arena, sizing};
     if (sizing == nullptr) compute.adapters = adapters;
+    if (sizing == nullptr && compute.kernels.has_read_kernels) compute.kinds = kinds;
     linear(compute, {x.data(), kRows, kIn}, {{matrices.all[0], nullptr, {out.data(), kRows, 130}}});
     return arena.n_bytes();
   };

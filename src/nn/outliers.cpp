@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "base/check.h"
 #include "nn/refine.h"
 
 namespace billow::nn {
@@ -77,6 +78,7 @@ void add_rests(const Compute& of_all_rows, tensor::Matrix x, std::span<const uin
 
 void linear_with_outliers(const Compute& compute, tensor::Matrix x,
                           std::initializer_list<Product> products) {
+  BILLOW_CHECK(compute.kinds.empty());
   linear(compute, x, products);
   if (std::ranges::none_of(products, [&](const Product& p) { return takes_codes(compute, p); }))
     return;

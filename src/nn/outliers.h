@@ -13,8 +13,8 @@ namespace billow::nn {
 inline constexpr size_t kOutlierRows = 64;
 
 // As linear(). If weights take 8-bit codes, rows with outliers also get the products of their
-// rounding errors, and become nearly as exact as without codes. The cost is the share of such rows.
-// A row's result depends only on that row.
+// rounding errors, and become nearly as exact as without codes. The cost rises with the number of
+// such rows. A row's result depends only on that row.
 void linear_with_outliers(const Compute& compute, tensor::Matrix x,
                           std::initializer_list<Product> products);
 

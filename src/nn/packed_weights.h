@@ -24,8 +24,8 @@ class PackedWeights {
   // Receives the number of packed bytes, of n_bytes(); on any thread, not always in order.
   using Progress = std::function<void(size_t n_made)>;
 
-  // Reserves address space for `max_bytes` of packed weights: the sum of bytes_of(), each rounded
-  // up to 64. Throws Error if this fails. `kernels` must outlive the calls of pack().
+  // Reserves address space for `max_bytes` of packed weights, at least the sum of bytes_of().
+  // Throws Error if this fails. `kernels` must outlive the calls of pack().
   PackedWeights(const kernels::KernelTable& kernels, size_t max_bytes, Release release);
   PackedWeights(const PackedWeights&) = delete;
   PackedWeights& operator=(const PackedWeights&) = delete;

@@ -9,7 +9,7 @@
 
 namespace billow::nn {
 
-// Rows of weights in a unit of work: the widest panel of any kernel table.
+// Rows of weights in a unit of work: two strips, which is the panel of most kernel tables.
 inline constexpr size_t kUnitRows = 2 * quant::kStripRows;
 
 inline size_t strip_bytes(const tensor::Tensor& weight) {

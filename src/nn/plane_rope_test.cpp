@@ -77,7 +77,7 @@ TEST(PlaneRope, RotatesEachHalfOfAHeadByColumnThenRow) {
 }
 
 TEST(QuickGelu, MultipliesByASigmoid) {
-  constexpr size_t kCols = 300;  // more than the kernel's step
+  constexpr size_t kCols = 300;  // more than one step of quick_gelu()
   std::vector<float> x(2 * kCols);
   for (size_t i = 0; i < x.size(); ++i) x[i] = (static_cast<float>(i) - 300.0f) / 40.0f;
   const std::vector<float> before = x;

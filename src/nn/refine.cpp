@@ -1,7 +1,5 @@
 #include "nn/refine.h"
 
-#include "nn/refine.h"
-
 #include <algorithm>
 #include <array>
 #include <cmath>

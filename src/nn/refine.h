@@ -17,8 +17,8 @@ inline constexpr size_t kRunOfProducts = 64 * quant::kStripRows;
 void refine_max(const Compute& compute, tensor::Matrix x, const tensor::Tensor& weight, float reach,
                 tensor::Matrix out);
 
-// Computes the rounding errors of n values: the values minus their 8-bit codes in the integer
-// layout of activations.
+// Computes the rounding errors of n values: each value minus scale * code, with the scale and the
+// 8-bit code of the integer layout of activations.
 void rounding_rest(const float* x, size_t n, float* rest) noexcept;
 
 }  // namespace billow::nn

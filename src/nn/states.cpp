@@ -52,8 +52,8 @@ void for_panels(const Compute& compute, const StatePart& part, size_t n_panels, 
 }
 
 // Stores the inputs of the last rows before each stop. If the run is shorter than that, the rest
-// comes from the initial state. Later stops are first, because an earlier one may be the block that
-// the run starts from.
+// comes from the initial state. Later stops are first, because the block of the first stop may be
+// the block with the initial state.
 void store_inputs(const StateRun& run, size_t offset, const Conv& conv, tensor::Matrix x,
                   size_t begin, size_t end) {
   const size_t n_before = conv.taps - 1;

@@ -23,7 +23,7 @@ struct StateRun {
   size_t row_end = 0;
   // The block with the initial state; null: the sequence begins here.
   const std::byte* from = nullptr;
-  // In ascending order, the last one at row_end. They may include `from`.
+  // In ascending order, the last one at row_end. The block of the first stop may be `from`.
   std::span<const Stop> stops = {};
 };
 

@@ -142,4 +142,4 @@ def test_prompt_logprobs(client):
     written = client.completions.create(max_tokens=4, **fields).choices[0]
     again = client.completions.create(echo=True, max_tokens=0, **{**fields, "prompt": fields["prompt"] + written.text}).choices[0].logprobs
     for value, other in zip(reversed(written.logprobs.token_logprobs), reversed(again.token_logprobs)):
-        assert math.isclose(value, other, abs_tol=2e-2)
+        assert math.isclose(value, other, abs_tol=0.1)  # on AMX, prompts are read in BF16

@@ -58,4 +58,13 @@ inline std::vector<const kernels::KernelTable*> usable_tables() {
   return usable;
 }
 
+// Returns the processor's best table without separate kernels for rows that are read. With it, no
+// bit depends on whether the KV of an earlier answer is cached (docs/elastic-context.md).
+inline const kernels::KernelTable* uniform_table() {
+  for (const kernels::KernelTable* table : kernels::tables())
+    if (!table->has_read_kernels && !table->is_for_encoders && table->preferred(cpu::features()))
+      return table;
+  return kernels::tables().back();
+}
+
 }  // namespace billow::engine

@@ -132,9 +132,14 @@ class OneModel(Sequence):
     def test_stop_string_ends_an_endless_answer_beyond_its_context_while_another_client_embeds(self):
         self.serve("--max-context-size", "256", "--parallel", "4")
         self.server.add_model("m")
-        body = {"model": "m", "prompt": "Once upon a time", "raw": True,
-                "options": {"num_predict": -1, "temperature": 1.2, "seed": 3, "repeat_penalty": 1.3}}
-        text = self.beginning(body, 330)
+        # The texts depend on the processor's kernels. Some end early.
+        for seed in range(3, 13):
+            body = {"model": "m", "prompt": "Once upon a time", "raw": True,
+                    "options": {"num_predict": -1, "temperature": 1.2, "seed": seed, "repeat_penalty": 1.3}}
+            text = self.beginning(body, 330)
+            if text:
+                break
+        self.assertTrue(text, "every answer is too short")
         # The stop string is the first text beyond the context that has not occurred before.
         end = next(i for i in range(len(text) - 40, len(text) - 6) if text.find(text[i:i + 6]) == i)
         texts = [f"word {i} " * 40 for i in range(4)]
@@ -163,13 +168,15 @@ class OneModel(Sequence):
         return self.server.json("POST", "/api/embed", {"model": "m", "input": texts})["embeddings"]
 
     def beginning(self, body, n_pieces):
-        """Returns the text of the first pieces of an answer, and cancels it."""
+        """Returns the text of the first pieces of an answer, and cancels it. Returns "" if the answer has fewer pieces."""
         client = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=120)
         client.request("POST", "/api/generate", json.dumps(body))
         answer, text = client.getresponse(), ""
         for _ in range(n_pieces):
             line = json.loads(answer.readline())
-            self.assertFalse(line.get("done"), "the answer is too short")
+            if line.get("done"):
+                text = ""
+                break
             text += line["response"]
         client.close()
         return text

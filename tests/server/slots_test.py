@@ -348,7 +348,7 @@ class PackedLimit(Place):
         kept = set()
         for i in range(6):  # only two files fit, so each model has lost its file when its turn comes
             self.complete((first, second)[i % 2], tokens(10, 1), 3, model=names[i % 3])
-            deadline = time.monotonic() + 30
+            deadline = time.monotonic() + 120
             while True:
                 now = {path.name for path in packed.glob("*.packed")}
                 if len(now - kept) == 1 and not list(packed.glob("*.writing")):

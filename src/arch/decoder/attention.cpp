@@ -193,7 +193,8 @@ void Attention::forward(const Pass& pass, size_t index, tensor::Matrix x,
                 {.factor = style_.scale,
                  .softcap = style_.softcap,
                  .sinks = sinks_,
-                 .slopes = slopes_.empty() ? nullptr : slopes_.data()},
+                 .slopes = slopes_.empty() ? nullptr : slopes_.data(),
+                 .reads_in_bf16 = nn::reads_in_bf16(compute.kernels, weights_.o)},
                 attended);
   if (heads.gate.data != nullptr) nn::sigmoid_multiply(compute, attended, heads.gate);
   nn::linear(compute, attended, {{weights_.o, weights_.o_bias, out}});

@@ -168,6 +168,7 @@ void Decoder::forward(const nn::Compute& without_adapters, kv::Cache* cache, con
   const std::vector<const nn::Adapter*> adapters = adapters_of_rows(batch);
   nn::Compute compute = without_adapters;
   compute.adapters = adapters;
+  if (compute.kernels.has_read_kernels) compute.kinds = batch.kinds;
   const tensor::ArenaScope scope(compute.arena);
   const tensor::Matrix x = compute.arena.matrix(batch.tokens.size(), style_.n_embd);
   const tensor::Matrix y = compute.arena.matrix(batch.tokens.size(), style_.n_embd);

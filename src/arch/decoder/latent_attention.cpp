@@ -125,7 +125,9 @@ void LatentAttention::forward(const Pass& pass, size_t index, tensor::Matrix x,
   nn::store_kv(compute, layer, pass.rows(index), key, value);
   nn::Queries to_attend = {.q = absorbed};
   if (pass.has_gaps) to_attend.before_gap = before_gap;
-  nn::attention(compute, layer, pass.rows(index), to_attend, {.factor = style_.scale}, attended);
+  nn::attention(compute, layer, pass.rows(index), to_attend,
+                {.factor = style_.scale, .reads_in_bf16 = nn::reads_in_bf16(compute.kernels, o_)},
+                attended);
   // Projects the heads' results from the compressed state to values, head by head.
   const tensor::Matrix state = arena.matrix(n_heads * n, style_.kv_rank);
   const tensor::Matrix values = arena.matrix(n_heads * n, style_.v_len);

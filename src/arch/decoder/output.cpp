@@ -31,7 +31,9 @@ void output_block(const nn::Compute& compute, const OutputWeights& weights,
   norm(batch.hidden_rows, out.hidden);
   norm(batch.logit_rows, normed);
   const nn::ComputeOfRows of_rows(compute, batch.logit_rows);
-  nn::linear(of_rows.compute(), normed, {{weights.output, weights.bias, out.logits}});
+  nn::Compute of_logits = of_rows.compute();
+  of_logits.kinds = {};  // few rows, and the most exact products
+  nn::linear(of_logits, normed, {{weights.output, weights.bias, out.logits}});
   // No later step evens out the logits' rounding errors, and only the largest logits matter. If the
   // scaled logit of a token is 5 below the largest, its probability is 1/150 of the largest one.
   constexpr float kReach = 5.0f;

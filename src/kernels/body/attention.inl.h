@@ -195,29 +195,38 @@ inline void attend_span(const AttentionArgs& args, const AttentionTiles& rows, s
   for (size_t r = 0; r < rows.n_rows; ++r) close_partial(partials + r * stride, args.v_len);
 }
 
-void attention(const AttentionArgs& args) noexcept {
-  const AttentionTiles rows(args, args.scratch);
+// Computes the spans of a call: its partial results, or its outputs. attend(span, partials) writes
+// the partial results of one span. `scratch` has room for those of all rows, twice.
+template <class Attend>
+inline void compute_spans(const AttentionArgs& args, size_t n_rows, float* scratch,
+                          Attend attend) noexcept {
   const size_t stride = partial_floats(args.v_len);
-  float* merged = args.scratch + rows.n_rows * args.k_len;
-  float* span_partials = merged + rows.n_rows * stride;
-  float* scores = span_partials + rows.n_rows * stride;
   if (args.partials != nullptr) {
-    for (size_t span = args.span_begin; span < args.span_end; ++span) {
-      const size_t at = (span - args.span_begin) * rows.n_rows * stride;
-      attend_span(args, rows, span, scores, args.partials + at);
-    }
+    for (size_t span = args.span_begin; span < args.span_end; ++span)
+      attend(span, args.partials + (span - args.span_begin) * n_rows * stride);
     return;
   }
-  attend_span(args, rows, args.span_begin, scores, merged);
+  float* const merged = scratch;
+  float* const of_span = scratch + n_rows * stride;
+  attend(args.span_begin, merged);
   for (size_t span = args.span_begin + 1; span < args.span_end; ++span) {
-    attend_span(args, rows, span, scores, span_partials);
-    for (size_t r = 0; r < rows.n_rows; ++r)
-      merge_partial(merged + r * stride, span_partials + r * stride, args.v_len);
+    attend(span, of_span);
+    for (size_t r = 0; r < n_rows; ++r)
+      merge_partial(merged + r * stride, of_span + r * stride, args.v_len);
   }
-  for (size_t r = 0; r < rows.n_rows; ++r) write_row(args, r, merged + r * stride);
+  for (size_t r = 0; r < n_rows; ++r) write_row(args, r, merged + r * stride);
 }
 
-void merge_attention(const AttentionArgs& args) noexcept {
+inline void attention(const AttentionArgs& args) noexcept {
+  const AttentionTiles rows(args, args.scratch);
+  float* const partials = args.scratch + rows.n_rows * args.k_len;
+  float* const scores = partials + 2 * rows.n_rows * partial_floats(args.v_len);
+  compute_spans(args, rows.n_rows, partials, [&](size_t span, float* of_span) {
+    attend_span(args, rows, span, scores, of_span);
+  });
+}
+
+inline void merge_attention(const AttentionArgs& args) noexcept {
   const size_t n_rows = args.n_tokens * args.n_heads;
   const size_t stride = partial_floats(args.v_len);
   float* merged = args.scratch;

@@ -18,7 +18,7 @@ constexpr size_t kMaximumAt = 16;  // after the output
 constexpr size_t kSumAt = 17;
 
 // 2^x for x <= 0, to 1e-7 of the value, exactly 1 for 0: 2^n times a polynomial of degree 5 in the
-// rest of x, with minimal max relative error. 0 below -126.5, where floats end.
+// rest of x, with minimal max relative error. 0, or a denormal number, below -126.5.
 inline F exponential2(F x) noexcept {
   const F clamped = Isa::max(x, Isa::set1(-127.0f));
   const F n = Isa::round(clamped);

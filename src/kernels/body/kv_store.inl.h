@@ -254,7 +254,7 @@ constexpr StoreVector kStoreVectors[][2] = {{store_key_codes16, store_value_code
                                             {store_key_floats, store_value_floats},
                                             {store_key_codes4, store_value_codes4}};
 
-void store_kv(const StoreKvArgs& args) noexcept {
+inline void store_kv(const StoreKvArgs& args) noexcept {
   kStoreVectors[static_cast<size_t>(args.types.k)][0](args.k, args.k_len, args.within,
                                                       args.k_block);
   kStoreVectors[static_cast<size_t>(args.types.v)][1](args.v, args.v_len, args.within,

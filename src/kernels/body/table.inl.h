@@ -38,6 +38,7 @@ constexpr KernelTable make_table(quant::TypeList<Formats...>, const StateKernels
   KernelTable table{};
   table.states = &states;
   ((table.types[static_cast<size_t>(Formats::kType)] = type_kernels<Formats>()), ...);
+  table.read_types = table.types;
   table.rms_norm = rms_norm;
   table.layer_norm = layer_norm;
   table.rope = rope;
@@ -52,6 +53,7 @@ constexpr KernelTable make_table(quant::TypeList<Formats...>, const StateKernels
   table.softcap = softcap;
   table.store_kv = store_kv;
   table.attention = attention;
+  table.read_attention = attention;
   table.merge_attention = merge_attention;
   table.attention_rows = Isa::kAttentionRows;
   table.encoder_attention = encoder_attention;

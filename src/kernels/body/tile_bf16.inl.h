@@ -18,8 +18,20 @@ namespace {
 
 constexpr size_t kTileBytes = size_t{16} * 64;  // 32 of k of a strip
 constexpr size_t kTilesOfBlock = quant::kPackedBlock / kActivationGroup;
-// Max blocks of a slab: 24 KiB of two strips, half of the first cache level.
-constexpr size_t kTileSlabBlocks = 6;
+// Max blocks of a slab: 96 KiB of two strips. Storing sums and loading them again takes as long as
+// the products of a few blocks, so slabs are long, although they exceed the first cache level.
+constexpr size_t kTileSlabBlocks = 24;
+// Activations up to this size stay in the second cache level while strips are multiplied with them.
+constexpr size_t kTileInputBytes = size_t{1600} << 10;
+
+// The slabs of a product, and those that one pass over the strips takes.
+struct TileSlabs {
+  size_t n_blocks;  // of all k
+  size_t n;
+  size_t begin;
+  size_t end;
+  size_t first_block(size_t slab) const noexcept { return n_blocks * slab / n; }
+};
 
 // The tiles of a slab: for each strip, the tiles of 32 of k in order.
 struct TileSlabWeights {
@@ -92,23 +104,19 @@ void multiply_tiles(Tiles& tiles, const TileGroup (&groups)[2], const TileSlabWe
   const std::byte* x[2] = {groups[0].at, groups[1].at};
   for (size_t i = 0; i < n_tiles; ++i) {
     next.step();
-    // A product begins as soon as its tiles are loaded.
+    // If another program uses the tiles of the same core, loads between products are 10 % slower.
     tiles.template load<6>(w[0], 64);
     tiles.template load<4>(x[0], kBf16RowBytes);
+    if constexpr (S == 2) tiles.template load<7>(w[1], 64);
+    if constexpr (G == 2) tiles.template load<5>(x[1], kBf16RowBytes);
     tiles.template dot_bf16<0, 4, 6>();
-    if constexpr (S == 2) {
-      tiles.template load<7>(w[1], 64);
-      tiles.template dot_bf16<1, 4, 7>();
-      w[1] += tile_bytes;
-    }
-    if constexpr (G == 2) {
-      tiles.template load<5>(x[1], kBf16RowBytes);
-      tiles.template dot_bf16<2, 5, 6>();
-      if constexpr (S == 2) tiles.template dot_bf16<3, 5, 7>();
-      x[1] += group_bytes[1];
-    }
+    if constexpr (S == 2) tiles.template dot_bf16<1, 4, 7>();
+    if constexpr (G == 2) tiles.template dot_bf16<2, 5, 6>();
+    if constexpr (G == 2 && S == 2) tiles.template dot_bf16<3, 5, 7>();
     w[0] += tile_bytes;
+    w[1] += tile_bytes;
     x[0] += group_bytes[0];
+    x[1] += group_bytes[1];
   }
   each_tile<G, S>([&](auto g, auto s) {
     tiles.template store<2 * decltype(g)::value + decltype(s)::value>(at[g] + s * quant::kStripRows,
@@ -147,11 +155,12 @@ TilePrefetch prefetch_strips(const GemmArgs& args, size_t vector, size_t end,
   return {at, static_cast<size_t>(strip_of<P>(args, last) - at), n_steps};
 }
 
-// Multiplies all rows with the S strips of `weights`, which begin at `vector`. More strips follow
-// up to `end`.
+// Multiplies all rows with the S strips of `weights`, which begin at `vector`, over some slabs.
+// More strips follow up to `end`.
 template <class Weights, size_t S>
 void multiply_tile_strips(Tiles& tiles, TileSetting<Tiles>& setting, const GemmArgs& args,
-                          Weights& weights, size_t vector, size_t end) noexcept {
+                          Weights& weights, const TileSlabs& slabs, size_t vector,
+                          size_t end) noexcept {
   TileEdge<S> edge;
   const bool whole = lanes_of(args, vector + S * kHalves - 1) == Isa::kLanes;
   alignas(64) float bias[S][kTileGroupRows][quant::kStripRows];
@@ -162,14 +171,14 @@ void multiply_tile_strips(Tiles& tiles, TileSetting<Tiles>& setting, const GemmA
     }
   }
   const RowGroups groups = {args.m, (args.m + kTileGroupRows - 1) / kTileGroupRows};
-  const size_t n_blocks = padded(args.k) / quant::kPackedBlock;
-  const size_t n_slabs = (n_blocks + kTileSlabBlocks - 1) / kTileSlabBlocks;
+  const size_t n_blocks = slabs.n_blocks;
   const size_t n_pairs = (args.group_end - args.group_begin + 1) / 2;
-  TilePrefetch next = prefetch_strips<Weights::kPacking>(args, vector + S * kHalves, end,
-                                                         n_pairs * n_blocks * kTilesOfBlock);
-  for (size_t slab = 0; slab < n_slabs; ++slab) {
-    const size_t block = n_blocks * slab / n_slabs;
-    const size_t n = n_blocks * (slab + 1) / n_slabs - block;
+  const bool is_whole = slabs.end - slabs.begin == slabs.n;
+  TilePrefetch next = prefetch_strips<Weights::kPacking>(
+      args, vector + S * kHalves, is_whole ? end : 0, n_pairs * n_blocks * kTilesOfBlock);
+  for (size_t slab = slabs.begin; slab < slabs.end; ++slab) {
+    const size_t block = slabs.first_block(slab);
+    const size_t n = slabs.first_block(slab + 1) - block;
     const TileSlabWeights slab_weights = weights.slab(block, n);
     for (size_t g = args.group_begin; g < args.group_end; g += 2) {
       TileGroup pair[2];
@@ -197,21 +206,34 @@ void multiply_tile_strips(Tiles& tiles, TileSetting<Tiles>& setting, const GemmA
   }
 }
 
-// Multiplies with weights of Strips<S>.
+// Multiplies all strips with weights of Strips<S> over some slabs.
 template <template <size_t> class Strips>
-void tile_bf16_gemm(const GemmArgs& args) noexcept {
-  Tiles tiles;
-  TileSetting<Tiles> setting(tiles, kBf16RowBytes);
+void multiply_tile_slabs(Tiles& tiles, TileSetting<Tiles>& setting, const GemmArgs& args,
+                         const TileSlabs& slabs) noexcept {
   size_t vector = args.n_begin / Isa::kLanes;
   const size_t end = end_vector(args);
   for (; vector + 2 * kHalves <= end; vector += 2 * kHalves) {
     Strips<2> weights{args, vector};
-    multiply_tile_strips<Strips<2>, 2>(tiles, setting, args, weights, vector, end);
+    multiply_tile_strips<Strips<2>, 2>(tiles, setting, args, weights, slabs, vector, end);
   }
   if (vector < end) {
     Strips<1> weights{args, vector};
-    multiply_tile_strips<Strips<1>, 1>(tiles, setting, args, weights, vector, end);
+    multiply_tile_strips<Strips<1>, 1>(tiles, setting, args, weights, slabs, vector, end);
   }
+}
+
+// If the activations do not stay in the cache, all strips use one slab of them after another.
+template <template <size_t> class Strips>
+void tile_bf16_gemm(const GemmArgs& args) noexcept {
+  Tiles tiles;
+  TileSetting<Tiles> setting(tiles, kBf16RowBytes);
+  const size_t n_blocks = padded(args.k) / quant::kPackedBlock;
+  const size_t n_slabs = (n_blocks + kTileSlabBlocks - 1) / kTileSlabBlocks;
+  const size_t n_input_bytes = args.m * n_blocks * kTilesOfBlock * kBf16RowBytes;
+  if (n_input_bytes <= kTileInputBytes)
+    return multiply_tile_slabs<Strips>(tiles, setting, args, {n_blocks, n_slabs, 0, n_slabs});
+  for (size_t slab = 0; slab < n_slabs; ++slab)
+    multiply_tile_slabs<Strips>(tiles, setting, args, {n_blocks, n_slabs, slab, slab + 1});
 }
 
 constexpr ActivationLayout kTileBf16Input = {InputKind::kBF16, kTileGroupRows, kTileGroupRows,

@@ -1,7 +1,7 @@
 // Products of integer formats with tiles of BF16. A slab of the weights is decoded into tiles,
 // which all rows use. Weights and activations lose only the rounding to 8 bits of mantissa, which
-// is less than the rounding to 8-bit codes. A few rows cost as much as sixteen, so this is for
-// models that never evaluate only a few rows.
+// is less than the rounding to 8-bit codes. A few rows cost as much as sixteen, so these products
+// are for encoders and for rows that are read.
 #pragma once
 
 #include <cstddef>

@@ -4,6 +4,8 @@
 
 #include <cstddef>
 
+#include "kernels/body/attention_read.inl.h"
+#include "kernels/body/encoder_attention_tiles.inl.h"
 #include "kernels/body/tile_bf16.inl.h"
 #include "kernels/body/tile_codes.inl.h"
 #include "kernels/body/tile_decoded.inl.h"
@@ -53,6 +55,8 @@ template <class... Formats>
 constexpr Overlay tile_bf16_overlay(quant::TypeList<Formats...>) noexcept {
   Overlay overlay{};
   (add_decoded_product<Formats>(overlay), ...);
+  overlay.read_attention = read_attention;
+  overlay.encoder_attention_bf16 = encoder_attention_tiles;
   return overlay;
 }
 

@@ -24,8 +24,8 @@ struct TileGroup {
   size_t n_rows = 0;
 };
 
-// Configures tiles for groups of these numbers of rows (the second may be 0), with k_bytes of k of
-// each at a time.
+// Configures tiles for two groups of rows; the second group may have no rows. A tile of activations
+// has k_bytes bytes of each row.
 template <class AnyTiles>
 class TileSetting {
  public:

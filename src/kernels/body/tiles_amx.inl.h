@@ -1,5 +1,5 @@
 // The tile vocabulary (explained in tiles_emulated.inl.h) with AMX. The instructions are written as
-// assembly, because GCC 12 has a bug. It assumes that the intrinsic that loads a configuration
+// assembly, because GCC 12 has a bug. GCC assumes that the intrinsic that loads a configuration
 // reads only 8 of its 64 bytes, and drops stores to the others.
 #pragma once
 

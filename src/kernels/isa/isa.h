@@ -1,7 +1,7 @@
-// The contents of this folder's files: tables, and overlays that replace some kernels of a table,
-// one for each file. Kernels of recurrent states have separate files, which compile in seconds. All
-// of it is constant data. select.cpp, which is built for every processor, gives tables their names
-// and conditions. So no code of an instruction set runs before that set is chosen.
+// The contents of this folder's files: tables, and overlays that replace some kernels of a table.
+// Kernels of recurrent states have separate files, which compile in seconds. All contents are
+// constant data. select.cpp, which is built for every processor, gives tables their names and
+// conditions. So no code of an instruction set runs before that set is chosen.
 #pragma once
 
 #include "kernels/kernel_table.h"
@@ -12,10 +12,14 @@ namespace billow::kernels {
 struct Overlay {
   TypeTable types;
   void (*encoder_attention_bf16)(const EncoderAttentionArgs&) noexcept;
+  void (*read_attention)(const AttentionArgs&) noexcept;  // only for with_read_kernels()
 };
 
 // Returns `base` with the kernels of `overlay` instead of its own.
 KernelTable overlaid(const KernelTable& base, const Overlay& overlay) noexcept;
+
+// Returns `table` with the kernels of `overlay` for rows that are read.
+KernelTable with_read_kernels(const KernelTable& table, const Overlay& overlay) noexcept;
 
 extern const StateKernels kScalarStates;
 extern const StateKernels kAvx2States;

@@ -8,8 +8,10 @@ namespace {
 using cpu::Features;
 
 KernelTable named(std::string_view name, bool (*supported)(const Features&) noexcept,
-                  const KernelTable& base, const Overlay& overlay) {
+                  const KernelTable& base, const Overlay& overlay,
+                  const Overlay* of_read_rows = nullptr) {
   KernelTable table = overlaid(base, overlay);
+  if (of_read_rows != nullptr) table = with_read_kernels(table, *of_read_rows);
   table.name = name;
   table.supported = table.preferred = supported;
   return table;
@@ -22,6 +24,7 @@ const std::vector<KernelTable>& all() {
   static const std::vector<KernelTable> made = {
       named("amx_emulated", always, kScalar, kAmxEmulated),
       named("amx_bf16_emulated", always, kScalar, kAmxBf16Emulated),
+      named("amx_prompts_emulated", always, kScalar, kAmxEmulated, &kAmxBf16Emulated),
       named("avx512_fp16_emulated", always, kScalar, kAvx512Fp16Emulated),
       named("avx_vnni_evex", with_avx512_vnni, kAvx2, kAvxVnniEvex),
   };
