@@ -33,6 +33,9 @@ struct Batch {
   std::span<const uint8_t> is_long = {};
   // [table]: the adapter of its sequence; null: none. Empty: no sequence has an adapter.
   std::span<const nn::Adapter* const> adapters = {};
+  // [n]: only for a predicting head: the last hidden state of the model for the token before the
+  // row's token, n_embd values. Empty in a sizing pass.
+  std::span<const float* const> states = {};
   // [n]: whether the row's token is read or written. Empty: all are written.
   nn::RowKinds kinds = {};
   // The following are empty if no row belongs to a picture.
@@ -82,6 +85,13 @@ class Model {
   virtual void forward(const nn::Compute& compute, kv::Cache* cache, const Batch& batch,
                        const Outputs& out) const = 0;
 
+  // Returns the model's predicting head, which the model owns; null: none was loaded. A head
+  // guesses the token after the next one (multi-token prediction; DeepSeek-V3, arXiv 2412.19437,
+  // section 2.2): from a token, and from the model's hidden state for the token before it
+  // (Batch::states). Its hidden states can take the place of the model's, to guess further tokens.
+  // It has the model's vocabulary, and keys and values of its own.
+  virtual const Model* head() const noexcept { return nullptr; }
+
  protected:
   ModelInfo info_;
 };
@@ -92,6 +102,8 @@ struct LoadOptions {
   nn::PackedWeights* packed = nullptr;
   // Receives each matrix that passes multiply with: adapters can change these. May be null.
   std::vector<tensor::Tensor>* matrices = nullptr;
+  // Loads the predicting head, if the file has one and its architecture is known to have one.
+  bool with_head = false;
 };
 
 // Returns the max bytes of the packed forms of all matrices of `file`.

@@ -67,7 +67,9 @@ std::unique_ptr<Model> load_model(const gguf::File& file, const LoadOptions& opt
   if (def.style != nullptr) {
     DecoderStyle style = def.style(Metadata(file));
     check_layers(style, file.path());
-    return std::make_unique<Decoder>(std::move(style), file, options);
+    auto decoder = std::make_unique<Decoder>(std::move(style), file, options);
+    if (def.has_head && options.with_head) decoder->load_head(file, options);
+    return decoder;
   }
   throw Error(ErrorCode::kUnsupported, file.path() + ": a model of architecture '" +
                                            std::string(def.name) +

@@ -17,6 +17,8 @@ struct ArchDef {
   // an encoder if it says that attention is not causal, or if it has dense layers after pooling.
   DecoderStyle (*style)(const Metadata& meta);
   EncoderStyle (*encoder)(const Metadata& meta) = nullptr;
+  // Files can have a predicting head (Model::head) whose hidden states come after the final norm.
+  bool has_head = false;
 };
 
 std::span<const ArchDef> architectures() noexcept;

@@ -71,8 +71,9 @@ Description describe(const gguf::File& file, const DescribeOptions& options) {
   const kernels::KernelTable& kernels = kernels::select_table();
   nn::PackedWeights packed(kernels, arch::max_packed_bytes(file), {});
   std::vector<tensor::Tensor> matrices;
+  const bool with_head = options.draft_model.empty() && options.max_draft > 0;
   const std::unique_ptr<arch::Model> model =
-      load_model(file, {.packed = &packed, .matrices = &matrices});
+      load_model(file, {.packed = &packed, .matrices = &matrices, .with_head = with_head});
   Description out = described(file, options, model->info(), packed);
   const arch::AdapterNeed adapters = adapter_need_of({file, matrices}, options);
   out.adapter_bytes = adapters.bytes;
@@ -86,7 +87,7 @@ Description describe(const gguf::File& file, const DescribeOptions& options) {
     out.encodes_pictures = true;
   }
   out.memory =
-      memory_need(file, *model, kernels, out.layout, packed,
+      memory_need(weight_bytes(file, packed), *model, kernels, out.layout,
                   {.n_batch = rows_of_batch(EngineOptions{}.n_batch, model->info(), pictures.get()),
                    .n_sequences = sequences_of(file, options.n_parallel),
                    .n_draft = options.max_draft,
@@ -94,15 +95,17 @@ Description describe(const gguf::File& file, const DescribeOptions& options) {
                    .max_context = out.max_context,
                    .adapter_rank = adapters.rank});
   out.memory.weight_bytes += out.projector_bytes;
+  const DraftModelOptions draft_options = {.n_sequences = sequences_of(file, options.n_parallel),
+                                           .n_threads = threads_of(options),
+                                           .max_context = out.max_context,
+                                           .kv_type = options.kv_type};
+  if (model->head() != nullptr)
+    out.memory = context::with_draft(std::move(out.memory),
+                                     head_need(*model->head(), kernels, draft_options));
   if (options.draft_model.empty() || options.max_draft == 0) return out;
   const gguf::File draft = gguf::File::open(options.draft_model);
   check_draft_vocabulary(draft, file);
-  const context::MemoryNeed draft_memory =
-      draft_need(draft, kernels,
-                 {.n_sequences = sequences_of(file, options.n_parallel),
-                  .n_threads = threads_of(options),
-                  .max_context = out.max_context,
-                  .kv_type = options.kv_type});
+  const context::MemoryNeed draft_memory = draft_need(draft, kernels, draft_options);
   out.draft_bytes = draft_memory.weight_bytes;
   out.memory = context::with_draft(std::move(out.memory), draft_memory);
   return out;

@@ -74,10 +74,17 @@ std::unique_ptr<PictureReader> load_picture_reader(const EngineOptions& options,
                            }});
 }
 
-// Returns null if there is no draft model.
+bool guesses_with_head(const EngineOptions& options) {
+  return options.draft_model.empty() && options.max_draft > 0;
+}
+
+// Returns null if there is neither a draft model nor a predicting head.
 std::unique_ptr<DraftModel> load_draft_model(const EngineOptions& options, const gguf::File& target,
+                                             const arch::Model& model,
                                              const kernels::KernelTable& kernels,
                                              const DraftModelOptions& draft_options) {
+  if (guesses_with_head(options) && model.head() != nullptr)
+    return std::make_unique<DraftModel>(*model.head(), kernels, draft_options);
   if (options.draft_model.empty() || options.max_draft == 0) return nullptr;
   return std::make_unique<DraftModel>(options.draft_model, target, kernels, draft_options);
 }
@@ -101,13 +108,14 @@ Engine::Engine(gguf::File file, const EngineOptions& options)
       packed_(*kernels_, options.pack_weights ? arch::max_packed_bytes(file_) : 0,
               [this](std::span<const std::byte> bytes) { file_.release(bytes); }),
       packed_cache_(options.packed_cache),
-      model_(load_model(
-          file_, {.packed = options.pack_weights ? &packed_ : nullptr, .matrices = &matrices_})),
+      model_(load_model(file_, {.packed = options.pack_weights ? &packed_ : nullptr,
+                                .matrices = &matrices_,
+                                .with_head = guesses_with_head(options)})),
       adapters_(file_, matrices_, *kernels_, ledger_),
       default_adapters_(options.adapters),
       picture_reader_(load_picture_reader(options, model_->info(), ledger_)),
       n_batch_(rows_of_batch(options.n_batch, model_->info(), picture_reader_.get())),
-      draft_model_(load_draft_model(options, file_, *kernels_,
+      draft_model_(load_draft_model(options, file_, *model_, *kernels_,
                                     {.n_sequences = options.max_sequences,
                                      .n_threads = static_cast<size_t>(team_.size()),
                                      .max_context = max_context_,
@@ -146,19 +154,25 @@ Engine::Engine(gguf::File file, const EngineOptions& options)
     picture_reader_->load_weights(team_);
   }
   if (!draft_model_) return;
-  grant_weights(ledger_, draft_model_->file(), draft_model_->packed());
-  (void)load_weights(team_, draft_model_->packed(), draft_model_->packed_cache(),
-                     draft_model_->file(), kernels_->name, draft_model_->n_vocab(), {});
+  if (draft_model_->is_head()) {
+    grant_bytes(ledger_, file_, draft_model_->need().weight_bytes);
+    return;
+  }
+  DraftModel::Own& own = *draft_model_->own();
+  grant_weights(ledger_, own.file, own.packed);
+  (void)load_weights(team_, own.packed, own.packed_cache, own.file, kernels_->name,
+                     draft_model_->n_vocab(), {});
 }
 
 context::MemoryNeed Engine::need_with(size_t adapter_rank) const {
-  context::MemoryNeed need = memory_need(file_, *model_, *kernels_, kv_.cache().layout(), packed_,
-                                         {.n_batch = n_batch_,
-                                          .n_sequences = max_sequences_,
-                                          .n_draft = speculation_.max_draft(),
-                                          .n_threads = static_cast<size_t>(team_.size()),
-                                          .max_context = max_context_,
-                                          .adapter_rank = adapter_rank});
+  context::MemoryNeed need =
+      memory_need(weight_bytes(file_, packed_), *model_, *kernels_, kv_.cache().layout(),
+                  {.n_batch = n_batch_,
+                   .n_sequences = max_sequences_,
+                   .n_draft = speculation_.max_draft(),
+                   .n_threads = static_cast<size_t>(team_.size()),
+                   .max_context = max_context_,
+                   .adapter_rank = adapter_rank});
   if (picture_reader_) need.weight_bytes += picture_reader_->weight_bytes();
   return draft_model_ ? context::with_draft(std::move(need), draft_model_->need()) : need;
 }
@@ -229,9 +243,11 @@ MemoryUse Engine::memory() const {
     use.packed += picture_reader_->packed_bytes();
   }
   if (draft_model_) {
-    use.file += draft_model_->file().n_bytes();
-    use.packed += draft_model_->packed().n_bytes();
     add(draft_model_->cache());
+    if (const DraftModel::Own* const own = draft_model_->own()) {
+      use.file += own->file.n_bytes();
+      use.packed += own->packed.n_bytes();
+    }
   }
   return use;
 }

@@ -60,7 +60,8 @@ struct EngineOptions {
   size_t max_draft = kDefaultMaxDraft;
   bool drafts_eagerly = false;  // ignores the cost of drafts; for tests
   // GGUF file of a small model with the same vocabulary, which guesses if texts contain nothing to
-  // draft from. Empty: no draft model. Not loaded if max_draft is 0.
+  // draft from. Empty: no draft model; the model's predicting head guesses, if its file has one.
+  // Neither is loaded if max_draft is 0.
   std::string draft_model = {};
   // GGUF file of the projector ("mmproj") with which the model sees pictures. Empty: none.
   std::string projector = {};
@@ -262,6 +263,9 @@ class Engine {
     Draft draft{};                         // its rows follow those of the pending tokens
     size_t n_logits = 0;                   // number of last rows whose logits are wanted
     bool writes = false;                   // the rows are few, and belong to an answer
+    size_t first_hidden = 0;               // its rows of hidden states
+    size_t n_hidden = 0;
+    size_t first_state = 0;  // index in its text of the token that the first one belongs to
   };
   [[nodiscard]] MaskWorker::Task prepare_masks(std::span<const PassPart> parts);
   size_t max_rows_of(const Sequence& sequence) const;
@@ -284,6 +288,8 @@ class Engine {
   };
   [[nodiscard]] bool guess_next(std::span<Guessing> all);
   void take_rows(std::span<PassPart> parts, StepRows& rows);
+  void take_states(PassPart& part, StepRows& rows) const;
+  void keep_states(const PassPart& part, tensor::Matrix hidden);
   void sample_all(std::span<const PassPart> parts, tensor::Matrix logits, std::vector<Token>& out);
   void sample_part(const PassPart& part, tensor::Matrix logits, std::vector<Token>& out);
   void learn_from(const PassPart& part, size_t n_written, size_t n_accepted);

@@ -101,6 +101,7 @@ void Engine::add_guesses(std::span<const Speculation::Writer> writers,
     if (!sequence.read_text_) sequence.read_text_.emplace(*draft_model_);
     const size_t n_max = draft_model_->max_positions(sequence.rung());
     const size_t n_lacking = sequence.read_text_->follow(text, n_max);
+    if (n_lacking == 0) continue;
     const size_t n_read = sequence.read_text_->n_read();
     size_t n = std::min(n_lacking, n_left);
     if (n_lacking > kMaxWritten) n_to_catch_up -= n = std::min(n, n_to_catch_up);

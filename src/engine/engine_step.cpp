@@ -115,8 +115,10 @@ void Engine::take_rows(std::span<PassPart> parts, StepRows& rows) {
   for (const PassPart& part : parts)
     if (part.sequence != nullptr) kv_.evict_out_of_window(part.sequence->context_);
   for (PassPart& part : parts) {
+    part.first_hidden = rows.hidden_rows.size();
     if (part.sequence == nullptr) {
       embeds_.take(part.n_rows, *pooling_, rows);
+      part.n_hidden = rows.hidden_rows.size() - part.first_hidden;
       n_embedded_ = part.n_rows;
       continue;
     }
@@ -129,6 +131,7 @@ void Engine::take_rows(std::span<PassPart> parts, StepRows& rows) {
               .adapter = sequence.lease_.adapter(),
               .draft = draft,
               .pictures = &sequence.pictures_});
+    if (draft_model_ && draft_model_->is_head()) take_states(part, rows);
     sequence.context_.disown(draft.size());
     if (sequence.wants_scores())
       part.n_logits = part.n_rows;
@@ -137,6 +140,33 @@ void Engine::take_rows(std::span<PassPart> parts, StepRows& rows) {
     for (size_t row = rows.n() - part.n_logits; row < rows.n(); ++row)
       rows.logit_rows.push_back(static_cast<uint32_t>(row));
   }
+}
+
+// Asks for the states that the predicting head may read: those of the last tokens of the text.
+void Engine::take_states(PassPart& part, StepRows& rows) const {
+  const Sequence& sequence = *part.sequence;
+  const size_t end = sequence.context_.index_of(sequence.context_.n_held() - 1) + 1;
+  const size_t n_rows = part.n_rows + part.draft.tokens.size();
+  const size_t n_left = sequence.tokens_.size() - std::min(sequence.tokens_.size(), end);
+  part.n_hidden = std::min(n_rows, saturating_subtract(kKeptStates, n_left));
+  if (sequence.n_dropped() > 0)  // only rows of adjacent tokens
+    part.n_hidden = std::min(
+        part.n_hidden,
+        saturating_subtract(sequence.context_.n_held(), sequence.context_.context_plan().n_anchor));
+  part.first_state = end - part.n_hidden;
+  for (size_t row = rows.n() - part.n_hidden; row < rows.n(); ++row)
+    rows.hidden_rows.push_back(static_cast<uint32_t>(row));
+}
+
+// Keeps the states of the tokens that are part of the text.
+void Engine::keep_states(const PassPart& part, tensor::Matrix hidden) {
+  Sequence& sequence = *part.sequence;
+  if (part.n_hidden == 0 || sequence.finished()) return;
+  if (!sequence.read_text_) sequence.read_text_.emplace(*draft_model_);
+  const size_t end = sequence.n_dropped() + sequence.n_evaluated();
+  const size_t n = std::min(part.n_hidden, saturating_subtract(end, part.first_state));
+  sequence.read_text_->keep_states(part.first_state,
+                                   {hidden.row(part.first_hidden), n, hidden.n_cols});
 }
 
 std::vector<Engine::Token> Engine::step(size_t max_rows) {
@@ -168,7 +198,7 @@ std::vector<Engine::Token> Engine::step(size_t max_rows) {
   }
   for (const PassPart& part : parts) {
     if (part.sequence == nullptr) {
-      embeds_.pool(*pooling_, hidden);
+      embeds_.pool(*pooling_, {hidden.row(part.first_hidden), part.n_hidden, hidden.n_cols});
       continue;
     }
     Sequence& sequence = *part.sequence;
@@ -177,6 +207,8 @@ std::vector<Engine::Token> Engine::step(size_t max_rows) {
       kv_.insert(sequence.context_, sequence.tokens_);
   }
   sample_all(parts, logits, out);
+  for (const PassPart& part : parts)
+    if (part.sequence != nullptr) keep_states(part, hidden);
   note_pass(parts, Clock::now() - start);
   return out;
 }

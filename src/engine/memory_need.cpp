@@ -10,10 +10,10 @@ uint64_t weight_bytes(const gguf::File& file, const nn::PackedWeights& packed) {
   return packed.n_bytes() + file.n_bytes() - packed.n_source_bytes();
 }
 
-context::MemoryNeed memory_need(const gguf::File& file, const arch::Model& model,
+context::MemoryNeed memory_need(uint64_t n_weight_bytes, const arch::Model& model,
                                 const kernels::KernelTable& kernels, const kv::Layout& layout,
-                                const nn::PackedWeights& packed, const StepSizes& sizes) {
-  context::MemoryNeed need = {.weight_bytes = weight_bytes(file, packed),
+                                const StepSizes& sizes) {
+  context::MemoryNeed need = {.weight_bytes = n_weight_bytes,
                               .kv_groups = layout.groups,
                               .block_positions = kv::kBlockPositions,
                               .n_batch = sizes.n_batch};

@@ -28,8 +28,8 @@ uint64_t weight_bytes(const gguf::File& file, const nn::PackedWeights& packed);
 
 // Returns the need. Includes hidden states of all rows of a step, because any model can be asked
 // for vectors.
-context::MemoryNeed memory_need(const gguf::File& file, const arch::Model& model,
+context::MemoryNeed memory_need(uint64_t n_weight_bytes, const arch::Model& model,
                                 const kernels::KernelTable& kernels, const kv::Layout& layout,
-                                const nn::PackedWeights& packed, const StepSizes& sizes);
+                                const StepSizes& sizes);
 
 }  // namespace billow::engine

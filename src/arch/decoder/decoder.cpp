@@ -95,6 +95,50 @@ Decoder::Decoder(DecoderStyle style, const gguf::File& file, const LoadOptions& 
            .has_grid = std::ranges::any_of(ropes_, &nn::Rope::has_axes),
            .sees_whole_pictures = std::ranges::any_of(style_.layers, sees_whole_pictures),
            .kv = {}};
+  load_layers(load);
+  if (style_.n_embd_per_layer != 0) load_own_inputs(load);
+  if (style_.altup) altup_.emplace(*style_.altup, load, layers_.size(), style_.n_embd, norms_);
+}
+
+Decoder::Decoder(DecoderStyle style, const gguf::File& file, const LoadOptions& options,
+                 const OutputWeights& of_model)
+    : style_(std::move(style)), norms_(style_.norm, style_.norm_epsilon, widest_norm(style_)) {
+  const WeightLoader load(file, options.packed);
+  for (const nn::RopeParams& rope : style_.ropes) ropes_.emplace_back(rope);
+  const std::string prefix = "blk." + std::to_string(style_.first_block) + ".nextn.";
+  const size_t n_embd = style_.n_embd;
+  load.matrix(prefix + "eh_proj.weight", join_, 2 * n_embd, n_embd);
+  token_norm_ = norms_.load(load, prefix + "enorm", n_embd);
+  state_norm_ = norms_.load(load, prefix + "hnorm", n_embd);
+  output_.load_head(load, style_, norms_, prefix, of_model);
+  info_ = {.architecture = style_.architecture,
+           .n_vocab = style_.n_vocab,
+           .n_embd = n_embd,
+           .n_layers = style_.layers.size(),
+           .max_context = style_.max_context,
+           .short_text = short_text(style_.ropes),
+           .kv = {}};
+  load_layers(load);
+}
+
+void Decoder::load_head(const gguf::File& file, const LoadOptions& options) {
+  DecoderStyle style = style_;
+  style.first_block = style_.first_block + layers_.size();
+  const std::string name = "blk." + std::to_string(style.first_block) + ".nextn.eh_proj.weight";
+  if (file.find_tensor(name) == nullptr) return;
+  const auto has_attention = [](const LayerStyle& layer) {
+    return std::holds_alternative<AttentionStyle>(layer.mixer) ||
+           std::holds_alternative<LatentAttentionStyle>(layer.mixer);
+  };
+  const auto found =
+      std::ranges::find_if(style_.layers.rbegin(), style_.layers.rend(), has_attention);
+  if (found == style_.layers.rend()) return;
+  style.layers = {*found};
+  style.predicts = true;
+  head_.reset(new Decoder(std::move(style), file, options, output_));
+}
+
+void Decoder::load_layers(const WeightLoader& load) {
   layers_.resize(style_.layers.size());
   for (size_t i = 0; i < layers_.size(); ++i) {
     load_layer(load, i, layers_[i]);
@@ -102,8 +146,6 @@ Decoder::Decoder(DecoderStyle style, const gguf::File& file, const LoadOptions& 
     if (layers_[i].channel_mix) need.state_floats += layers_[i].channel_mix->state_floats();
     info_.kv.push_back(need);
   }
-  if (style_.n_embd_per_layer != 0) load_own_inputs(load);
-  if (style_.altup) altup_.emplace(*style_.altup, load, layers_.size(), style_.n_embd, norms_);
 }
 
 Decoder::Mixer Decoder::load_mixer(const WeightLoader& load, const MixerStyle& style,
@@ -122,7 +164,7 @@ Decoder::Mixer Decoder::load_mixer(const WeightLoader& load, const MixerStyle& s
 
 void Decoder::load_layer(const WeightLoader& load, size_t index, Layer& layer) {
   const LayerStyle& style = style_.layers[index];
-  const std::string prefix = "blk." + std::to_string(index) + ".";
+  const std::string prefix = "blk." + std::to_string(style_.first_block + index) + ".";
   const size_t n_embd = style_.n_embd;
   const auto norm = [&](std::string_view name) {
     return name.empty() ? Norm{} : norms_.load(load, prefix + std::string(name), n_embd);
@@ -175,7 +217,10 @@ void Decoder::forward(const nn::Compute& without_adapters, kv::Cache* cache, con
   Pass pass(compute, cache, info_, batch, ropes_);
   if (style_.first_values)
     pass.first_values = compute.arena.matrix(batch.tokens.size(), style_.n_embd);
-  embed(pass, x);
+  if (style_.predicts)
+    join(pass, x);
+  else
+    embed(pass, x);
   const tensor::Matrix own =
       style_.n_embd_per_layer == 0 ? tensor::Matrix{} : own_inputs(compute, batch, x);
   if (altup_) {
@@ -216,6 +261,23 @@ void Decoder::embed(const Pass& pass, tensor::Matrix x) const {
     nn::add(compute, x, rows);
   }
   if (embedding_norm_) apply(embedding_norm_, compute, x, x);
+}
+
+// x = the product of each row's token and state.
+void Decoder::join(const Pass& pass, tensor::Matrix x) const {
+  const nn::Compute& compute = pass.compute;
+  const size_t n = x.n_cols;
+  const tensor::ArenaScope scope(compute.arena);
+  const tensor::Matrix tokens = compute.arena.matrix(x.n_rows, n);
+  const tensor::Matrix joined = compute.arena.matrix(x.n_rows, 2 * n);
+  nn::embed(compute, output_.embedding, pass.batch.tokens.data(), tokens);
+  BILLOW_CHECK(compute.sizing != nullptr || pass.batch.states.size() == x.n_rows);
+  nn::for_rows(compute, x.n_rows, [&](size_t row) {
+    float* const to = joined.row(row);
+    apply_to_row(token_norm_, compute.kernels, tokens.row(row), n, to);
+    apply_to_row(state_norm_, compute.kernels, pass.batch.states[row], n, to + n);
+  });
+  nn::linear(compute, joined, {{join_, nullptr, x}});
 }
 
 void Decoder::add_deep_embeddings(const Pass& pass, size_t index, tensor::Matrix x) {

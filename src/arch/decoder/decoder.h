@@ -34,8 +34,17 @@ class Decoder final : public Model {
 
   void forward(const nn::Compute& compute, kv::Cache* cache, const Batch& batch,
                const Outputs& out) const override;
+  const Model* head() const noexcept override { return head_.get(); }
+
+  // Loads the predicting head in the first block after the layers, if the file has one. Its layer
+  // is like the model's last layer with attention. Throws Error as the constructor does.
+  void load_head(const gguf::File& file, const LoadOptions& options);
 
  private:
+  // The head of a model with these embeddings and outputs, which must outlive it.
+  Decoder(DecoderStyle style, const gguf::File& file, const LoadOptions& options,
+          const OutputWeights& of_model);
+
   // In the order of MixerStyle.
   using Mixer = std::variant<std::monostate, Attention, LatentAttention, ShortConv, Mamba, Mamba2,
                              DeltaNet, KimiDelta, TimeMix>;
@@ -66,7 +75,9 @@ class Decoder final : public Model {
                    const std::string& prefix) const;
   void load_layer(const WeightLoader& load, size_t index, Layer& layer);
   void load_own_inputs(const WeightLoader& load);
+  void load_layers(const WeightLoader& load);
   void embed(const Pass& pass, tensor::Matrix x) const;
+  void join(const Pass& pass, tensor::Matrix x) const;
   // Returns each token's own inputs: [n_layers][n][n_embd_per_layer].
   // Adds the embeddings of pictures that belong to layer `index` to its result.
   static void add_deep_embeddings(const Pass& pass, size_t index, tensor::Matrix x);
@@ -97,6 +108,11 @@ class Decoder final : public Model {
   tensor::Tensor own_model_proj_;  // [n_layers * n_embd_per_layer][n_embd]
   Norm own_proj_norm_;
   std::optional<AltUp> altup_;
+  // Only of a predicting head.
+  Norm token_norm_;
+  Norm state_norm_;
+  tensor::Tensor join_;  // [n_embd][2 * n_embd]: first the token's values, then the state's
+  std::unique_ptr<Decoder> head_;  // null: none
 };
 
 }  // namespace billow::arch

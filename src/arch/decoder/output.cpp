@@ -18,6 +18,20 @@ void OutputWeights::load(const WeightLoader& load, const DecoderStyle& style, co
   norm = norms.load(load, std::string(style.output_norm), style.n_embd);
 }
 
+void OutputWeights::load_head(const WeightLoader& load, const DecoderStyle& style,
+                              const Norms& norms, const std::string& prefix,
+                              const OutputWeights& of_model) {
+  *this = of_model;
+  const std::string own_embedding = prefix + "embed_tokens.weight";
+  if (load.has(own_embedding)) load.table(own_embedding, embedding, style.n_embd, style.n_vocab);
+  tensor::Tensor own_output;
+  load.matrix(prefix + "shared_head_head.weight", own_output, style.n_embd, style.n_vocab,
+              Presence::kOptional);
+  if (own_output) output = own_output;
+  const std::string own_norm = prefix + "shared_head_norm";
+  if (load.has(own_norm + ".weight")) norm = norms.load(load, own_norm, style.n_embd);
+}
+
 void output_block(const nn::Compute& compute, const OutputWeights& weights,
                   const DecoderStyle& style, const Batch& batch, tensor::Matrix x,
                   const Outputs& out) {

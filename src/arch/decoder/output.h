@@ -2,6 +2,8 @@
 // them.
 #pragma once
 
+#include <string>
+
 #include "arch/decoder/norm.h"
 #include "arch/model.h"
 #include "arch/weights.h"
@@ -15,6 +17,9 @@ struct OutputWeights {
   Norm norm;
 
   void load(const WeightLoader& load, const DecoderStyle& style, const Norms& norms);
+  // Loads those of a predicting head. It shares the model's where the file has none with `prefix`.
+  void load_head(const WeightLoader& load, const DecoderStyle& style, const Norms& norms,
+                 const std::string& prefix, const OutputWeights& of_model);
 };
 
 // x is [n][n_embd].

@@ -223,6 +223,10 @@ struct DecoderStyle {
   float final_softcap = 0.0f;  // limit of logits; 0: none
   std::vector<nn::RopeParams> ropes;
   std::vector<LayerStyle> layers;
+  size_t first_block = 0;  // block of the file that layers[0] is in
+  // A predicting head: a row's state begins as a product of its token's embedding and the model's
+  // hidden state for the token before it, both normed.
+  bool predicts = false;
 };
 
 }  // namespace billow::arch

@@ -18,6 +18,6 @@ DecoderStyle style(const Metadata& meta) {
 
 }  // namespace
 
-const ArchDef kDeepseek2 = {"deepseek2", style};
+const ArchDef kDeepseek2 = {.name = "deepseek2", .style = style, .has_head = true};
 
 }  // namespace billow::arch

@@ -16,6 +16,6 @@ DecoderStyle style(const Metadata& meta) {
 
 }  // namespace
 
-const ArchDef kGlm4Moe = {"glm4moe", style};
+const ArchDef kGlm4Moe = {.name = "glm4moe", .style = style, .has_head = true};
 
 }  // namespace billow::arch

@@ -34,8 +34,12 @@ DecoderStyle mixture(const Metadata& meta, bool tiled) {
 
 }  // namespace
 
-const ArchDef kQwen3Next = {"qwen3next", [](const Metadata& meta) { return mixture(meta, false); }};
-const ArchDef kQwen35 = {"qwen35", dense};
-const ArchDef kQwen35Moe = {"qwen35moe", [](const Metadata& meta) { return mixture(meta, true); }};
+const ArchDef kQwen3Next = {.name = "qwen3next",
+                            .style = [](const Metadata& meta) { return mixture(meta, false); },
+                            .has_head = true};
+const ArchDef kQwen35 = {.name = "qwen35", .style = dense, .has_head = true};
+const ArchDef kQwen35Moe = {.name = "qwen35moe",
+                            .style = [](const Metadata& meta) { return mixture(meta, true); },
+                            .has_head = true};
 
 }  // namespace billow::arch
