@@ -153,7 +153,7 @@ class Sequence {
   std::shared_ptr<Adapters::Entry> adapter_;  // null: none
   Adapters::Lease lease_;           // of adapter_; empty: not loaded for this sequence yet
   std::optional<Drafter> drafter_;  // created at the first draft
-  // Part that the draft model has read; created at its first guess.
+  // Part that the draft model has read; created at its first guess, or with a head's first states.
   std::optional<DraftModel::Text> read_text_;
   size_t n_drafted_ = 0;
   size_t n_draft_accepted_ = 0;

@@ -114,6 +114,21 @@ inline SequenceOptions drawn(int64_t seed, int64_t n = 80) {
   return options;
 }
 
+// Returns ways of choosing tokens that drafts must not change.
+inline std::vector<SequenceOptions> ways_to_draw() {
+  SequenceOptions penalties = drawn(3);
+  penalties.sampling.temperature = 0.8f;
+  penalties.sampling.repeat_penalty = 1.2f;
+  penalties.sampling.presence_penalty = 0.4f;
+  SequenceOptions logprobs = drawn(4);
+  logprobs.sampling.logprobs = true;
+  logprobs.sampling.top_logprobs = 5;
+  SequenceOptions cold = drawn(5);
+  cold.sampling.temperature = 0.2f;
+  cold.sampling.logprobs = true;
+  return {greedy(80), drawn(2), penalties, logprobs, cold};
+}
+
 // Returns the text with random errors, so that only some of its tokens are accepted as drafts.
 inline Tokens edited(Tokens text, unsigned seed, unsigned n_vocab = 300) {
   std::mt19937 random(seed);

@@ -37,20 +37,6 @@ const reference::TinyModelOptions kAlike = {.architecture = "llama", .type = qua
 // Another model with the same vocabulary: few drafts are right.
 const reference::TinyModelOptions kOther = {.architecture = "qwen2", .n_layers = 2, .seed = 9};
 
-std::vector<SequenceOptions> ways() {
-  SequenceOptions penalties = drawn(3);
-  penalties.sampling.temperature = 0.8f;
-  penalties.sampling.repeat_penalty = 1.2f;
-  penalties.sampling.presence_penalty = 0.4f;
-  SequenceOptions logprobs = drawn(4);
-  logprobs.sampling.logprobs = true;
-  logprobs.sampling.top_logprobs = 5;
-  SequenceOptions cold = drawn(5);
-  cold.sampling.temperature = 0.2f;
-  cold.sampling.logprobs = true;
-  return {greedy(80), drawn(2), penalties, logprobs, cold};
-}
-
 TEST(DraftModel, AnswersAreBitIdentical) {
   for (const reference::TinyModelOptions& model : {kTarget, kAlike, kOther}) {
     const TinyFile draft(model);
@@ -58,7 +44,7 @@ TEST(DraftModel, AnswersAreBitIdentical) {
     for (const kernels::KvType kv_type : {kernels::KvType::kInt16, kernels::KvType::kQ8_0}) {
       TinyEngine without(kTarget, plain({.kv_type = kv_type}));
       TinyEngine with(kTarget, guessing(draft, {.kv_type = kv_type}));
-      for (const SequenceOptions& options : ways()) {
+      for (const SequenceOptions& options : ways_to_draw()) {
         const Tokens prompt = random_tokens(90, 300, 7);
         const Whole expected = answer(without.engine, prompt, options);
         const Whole found = answer(with.engine, prompt, options);

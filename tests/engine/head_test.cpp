@@ -82,17 +82,6 @@ TEST(Head, EqualsItsBlockAsAModel) {
   }
 }
 
-std::vector<SequenceOptions> ways() {
-  SequenceOptions penalties = drawn(3);
-  penalties.sampling.temperature = 0.8f;
-  penalties.sampling.repeat_penalty = 1.2f;
-  penalties.sampling.presence_penalty = 0.4f;
-  SequenceOptions logprobs = drawn(4);
-  logprobs.sampling.logprobs = true;
-  logprobs.sampling.top_logprobs = 5;
-  return {greedy(80), drawn(2), penalties, logprobs};
-}
-
 TEST(Head, AnswersAreBitIdentical) {
   for (const bool has_states : {false, true}) {
     const TinyHeadOptions model = {.n_layers = 4, .has_states = has_states};
@@ -103,7 +92,7 @@ TEST(Head, AnswersAreBitIdentical) {
       ASSERT_NE(with.engine.loaded().head(), nullptr);
       size_t n_drafted = 0;
       for (const size_t n_prompt : {1u, 90u, 700u}) {
-        for (const SequenceOptions& options : ways()) {
+        for (const SequenceOptions& options : ways_to_draw()) {
           const Tokens prompt = random_tokens(n_prompt, kTinyHeadWords, 7);
           const Whole expected = answer(without.engine, prompt, options);
           const Whole found = answer(with.engine, prompt, options);

@@ -78,9 +78,9 @@ class Decoder final : public Model {
   void load_layers(const WeightLoader& load);
   void embed(const Pass& pass, tensor::Matrix x) const;
   void join(const Pass& pass, tensor::Matrix x) const;
-  // Returns each token's own inputs: [n_layers][n][n_embd_per_layer].
   // Adds the embeddings of pictures that belong to layer `index` to its result.
   static void add_deep_embeddings(const Pass& pass, size_t index, tensor::Matrix x);
+  // Returns each token's own inputs: [n_layers][n][n_embd_per_layer].
   tensor::Matrix own_inputs(const nn::Compute& compute, const Batch& batch, tensor::Matrix x) const;
   void run_layer(const Pass& pass, size_t index, tensor::Matrix x, tensor::Matrix y,
                  tensor::Matrix own) const;
