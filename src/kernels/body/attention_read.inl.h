@@ -115,27 +115,16 @@ inline void put_quad(size_t quad, Isa::Bytes codes, F scale, Put put) noexcept {
   put(2 * quad + 1, values[2], values[3]);
 }
 
-template <class Put>
+// The same for keys in codes of 8 or 4 bits.
+template <class Keys, class Put>
 inline void decode_keys8(const std::byte* block, size_t k_len, size_t at, Put put) noexcept {
+  constexpr auto kBias = static_cast<uint8_t>(Keys::kBias);
   const auto* codes = reinterpret_cast<const uint8_t*>(block);
-  const auto* scales =
-      reinterpret_cast<const uint16_t*>(block + kv_code_bytes(KvType::kQ8_0, k_len));
-  for (size_t quad = 0; quad < k_len / 4; ++quad) {
-    const F scale = Isa::load_f16(scales + quad * 4 / kKvGroup * kBlockPositions + at);
-    put_quad(quad, Isa::load_bytes(codes + (quad * kBlockPositions + at) * 4), scale, put);
-  }
-}
-
-template <class Put>
-inline void decode_keys4(const std::byte* block, size_t k_len, size_t at, Put put) noexcept {
-  const auto* codes = reinterpret_cast<const uint8_t*>(block);
-  const auto* scales =
-      reinterpret_cast<const uint16_t*>(block + kv_code_bytes(KvType::kQ4_0, k_len));
+  const auto* scales = reinterpret_cast<const uint16_t*>(block + kv_code_bytes(Keys::kType, k_len));
   for (size_t pair = 0; pair < k_len / 8; ++pair) {
     const F scale = Isa::load_f16(scales + pair * 8 / kKvGroup * kBlockPositions + at);
-    const Isa::Bytes both = Isa::load_bytes(codes + (pair * kBlockPositions + at) * 4);
-    put_quad(2 * pair, (both & 15) - 8, scale, put);
-    put_quad(2 * pair + 1, (both >> 4) - 8, scale, put);
+    put_quad(2 * pair, Keys::template at<0>(codes, pair, at) - kBias, scale, put);
+    put_quad(2 * pair + 1, Keys::template at<1>(codes, pair, at) - kBias, scale, put);
   }
 }
 
@@ -150,9 +139,9 @@ inline void decode_key_tiles(const AttentionArgs& args, const std::byte* block, 
     if (args.types.k == KvType::kInt16) {
       decode_keys16(block, args.k_len, at + lane, put);
     } else if (args.types.k == KvType::kQ8_0) {
-      decode_keys8(block, args.k_len, at + lane, put);
+      decode_keys8<KeyCodes8>(block, args.k_len, at + lane, put);
     } else {
-      decode_keys4(block, args.k_len, at + lane, put);
+      decode_keys8<KeyCodes4>(block, args.k_len, at + lane, put);
     }
     for (size_t pair = args.k_len / 2; pair < key_tiles(args.k_len) * kTileKeys; ++pair)
       put(pair, Isa::zero(), Isa::zero());
