@@ -12,6 +12,7 @@
 #include <type_traits>
 
 #include "kernels/body/attention.inl.h"
+#include "kernels/body/bf16_form.inl.h"
 #include "kernels/body/tile_shapes.inl.h"
 #include "kernels/body/vocabulary.inl.h"
 #include "kernels/kernel_table.h"
@@ -77,10 +78,6 @@ inline Range seen_by(const AttentionArgs& args, size_t row) noexcept {
   return {args.first[token], size_t{args.last[token]} + 1};
 }
 
-inline void store_tile_pairs(uint16_t* to, F even, F odd) noexcept {
-  Isa::store_bytes(reinterpret_cast<uint8_t*>(to), Bf16::pairs(even, odd));
-}
-
 // Return the first and the second codes of pairs of 16-bit codes, as floats.
 inline F low_words(Isa::Bytes words) noexcept {
   constexpr int16_t kLow[2] = {1, 0};
@@ -134,7 +131,7 @@ inline void decode_key_tiles(const AttentionArgs& args, const std::byte* block, 
   for (size_t lane = 0; lane < kTileKeys; lane += Isa::kLanes) {
     uint16_t* const to = tiles + lane * 2;
     const auto put = [&](size_t pair, F even, F odd) {
-      store_tile_pairs(to + pair * 2 * kTileKeys, even, odd);
+      store_pairs(to + pair * 2 * kTileKeys, even, odd);
     };
     if (args.types.k == KvType::kInt16) {
       decode_keys16(block, args.k_len, at + lane, put);
@@ -174,7 +171,7 @@ inline F decode_value_tiles(const Values& values, const Range& seen, uint16_t* t
         if (!is_seen(2 * pair)) even = Isa::zero();
         if (!is_seen(2 * pair + 1)) odd = Isa::zero();
         check = Isa::fma(even + odd, Isa::zero(), check);
-        store_tile_pairs(row + dim / kTileKeys * kTileWords + dim % kTileKeys * 2, even, odd);
+        store_pairs(row + dim / kTileKeys * kTileWords + dim % kTileKeys * 2, even, odd);
       }
     }
   }

@@ -30,6 +30,10 @@ inline void write_bf16(const float* const* rows, size_t n_rows, size_t k, std::b
   }
 }
 
+inline void store_pairs(uint16_t* to, F even, F odd) noexcept {
+  Isa::store_bytes(reinterpret_cast<uint8_t*>(to), Bf16::pairs(even, odd));
+}
+
 // Packs a strip of F16 weights, rounded to BF16.
 inline void pack_f16_as_bf16(const PackArgs& args) noexcept {
   pack_floats<quant::F16>(args);

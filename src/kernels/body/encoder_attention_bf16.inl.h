@@ -14,6 +14,7 @@
 #include <cstdint>
 
 #include "kernels/body/attention_softmax.inl.h"
+#include "kernels/body/bf16_form.inl.h"
 #include "kernels/body/math.inl.h"
 #include "kernels/body/text_squares.inl.h"
 #include "kernels/body/vocabulary.inl.h"
@@ -41,10 +42,6 @@ struct Bf16Text {
     return n - first < kTextBlock ? n - first : kTextBlock;
   }
 };
-
-inline void store_pairs(uint16_t* to, F even, F odd) noexcept {
-  Isa::store_bytes(reinterpret_cast<uint8_t*>(to), Bf16::pairs(even, odd));
-}
 
 inline void round_keys(const EncoderAttentionArgs& args, const Bf16Text& text) noexcept {
   alignas(64) uint16_t last[Isa::kLanes];

@@ -62,9 +62,9 @@ class TileText {
                              d % kTileValues * kTileKeys;
         for (size_t pair = 0; pair < kTextPanel / 2; ++pair)
           for (size_t lane = 0; lane < kTileKeys; lane += Isa::kLanes)
-            store_tile_pairs(to + (pair * kTileKeys + lane) * 2,
-                             Isa::load(turned + 2 * pair * kTextPanel + lane),
-                             Isa::load(turned + (2 * pair + 1) * kTextPanel + lane));
+            store_pairs(to + (pair * kTileKeys + lane) * 2,
+                        Isa::load(turned + 2 * pair * kTextPanel + lane),
+                        Isa::load(turned + (2 * pair + 1) * kTextPanel + lane));
       }
     }
   }
@@ -81,7 +81,7 @@ class TileText {
         for (size_t pair = 0; pair < kTileValues / 2; ++pair) {
           const size_t token = tile * kTileValues + 2 * pair;
           for (size_t lane = 0; lane < kTileKeys; lane += Isa::kLanes, to += 2 * Isa::kLanes)
-            store_tile_pairs(to, load(token, first + lane), load(token + 1, first + lane));
+            store_pairs(to, load(token, first + lane), load(token + 1, first + lane));
         }
       }
     }
