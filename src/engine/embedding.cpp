@@ -57,30 +57,58 @@ Embedding::Embedding(kv::Cache& cache, std::vector<int32_t> tokens, bool is_long
   if (is_long) context_.set_long();
 }
 
+void EmbedQueue::add(std::shared_ptr<Embedding> embedding, TextSender sender) {
+  const bool has_next = !queued_.empty();
+  const uint64_t next_before = has_next ? turns_.next()->job : 0;
+  embedding->id_ = ++n_added_;
+  turns_.push(sender.client, sender.is_bulk, {embedding->id_, 0, embedding->tokens_.size()});
+  embedding->sender_ = std::move(sender);
+  queued_.emplace(embedding->id_, std::move(embedding));
+  if (has_next && turns_.next()->job != next_before) waiting_ = denied_ = false;
+}
+
+bool EmbedQueue::is_bulk() const {
+  const auto is_bulk_text = [](const auto& text) { return text->sender_.is_bulk; };
+  return std::ranges::all_of(admitted_, is_bulk_text) && (queued_.empty() || is_bulk_text(next()));
+}
+
 void EmbedQueue::cancel(const Embedding& embedding) {
-  const auto found = std::ranges::find(queue_, &embedding, &std::shared_ptr<Embedding>::get);
-  if (found == queue_.end()) return;
-  const bool admitted = static_cast<size_t>(found - queue_.begin()) < n_admitted_;
-  if (admitted) {
-    release(**found);
-    --n_admitted_;
+  const auto found = std::ranges::find(admitted_, &embedding, &std::shared_ptr<Embedding>::get);
+  std::shared_ptr<Embedding> cancelled;
+  if (found != admitted_.end()) {
+    cancelled = std::move(*found);
+    admitted_.erase(found);
+    release(*cancelled);
+  } else {
+    const auto queued = queued_.find(embedding.id_);
+    if (queued == queued_.end() || queued->second.get() != &embedding) return;
+    cancelled = std::move(queued->second);
+    queued_.erase(queued);
+    turns_.remove(cancelled->sender_.client, cancelled->sender_.is_bulk, cancelled->id_);
   }
-  waiting_ = denied_ = false;  // another text is first now
-  (*found)->error_ = "cancelled";
-  (*found)->finished_ = true;
-  queue_.erase(found);
-  if (queue_.empty()) memory_.trim();
+  waiting_ = denied_ = false;  // another text is next now
+  end(*cancelled, "cancelled");
+  if (empty()) memory_.trim();
 }
 
 void EmbedQueue::end_all() {
-  while (!queue_.empty()) {
-    const std::shared_ptr<Embedding> last = queue_.back();
+  while (!admitted_.empty()) {
+    const std::shared_ptr<Embedding> last = admitted_.back();
     cancel(*last);
   }
+  for (const auto& [id, text] : queued_) end(*text, "cancelled");
+  queued_.clear();
+  turns_ = {};
+  waiting_ = denied_ = false;
 }
 
-void EmbedQueue::fail(size_t i, const std::string& error) {
-  const std::shared_ptr<Embedding> failed = queue_[i];
+void EmbedQueue::end(Embedding& embedding, const std::string& error) {
+  embedding.error_ = error;
+  embedding.finished_ = true;
+}
+
+void EmbedQueue::fail_next(const std::string& error) {
+  const std::shared_ptr<Embedding> failed = next();
   cancel(*failed);
   failed->error_ = error;
 }
@@ -95,27 +123,29 @@ void EmbedQueue::release(Embedding& embedding) {
 
 size_t EmbedQueue::admit(size_t n_rows, const Grant& grant, const UseAdapter& use_adapter) {
   size_t n_pending = 0;
-  for (size_t i = 0; i < n_admitted_; ++i) n_pending += queue_[i]->n_pending();
+  for (const auto& embedding : admitted_) n_pending += embedding->n_pending();
   waiting_ = false;
-  while (n_pending < n_rows && n_admitted_ < queue_.size()) {
-    Embedding& next = *queue_[n_admitted_];
-    const size_t n_positions = in_blocks(next.tokens_.size());
-    if (n_admitted_ != 0 && n_positions_ + n_positions > memory_.max_positions()) break;
+  while (n_pending < n_rows && !queued_.empty()) {
+    const std::shared_ptr<Embedding> text = next();
+    const size_t n_positions = in_blocks(text->tokens_.size());
+    if (!admitted_.empty() && n_positions_ + n_positions > memory_.max_positions()) break;
     try {
-      if (next.adapter_ != nullptr) next.lease_ = use_adapter(next.adapter_);
+      if (text->adapter_ != nullptr) text->lease_ = use_adapter(text->adapter_);
     } catch (const Error& error) {
-      fail(n_admitted_, error.what());
+      fail_next(error.what());
       continue;
     }
-    const bool has_adapter = next.adapter_ == nullptr || next.lease_;
-    if (!has_adapter || !grant(next.context_, next.tokens_.size())) {
-      next.lease_.reset();
-      waiting_ = n_admitted_ == 0;
+    const bool has_adapter = text->adapter_ == nullptr || text->lease_;
+    if (!has_adapter || !grant(text->context_, text->tokens_.size())) {
+      text->lease_.reset();
+      waiting_ = admitted_.empty();
       break;
     }
     n_positions_ += n_positions;
-    n_pending += next.n_pending();
-    ++n_admitted_;
+    n_pending += text->n_pending();
+    turns_.pop();
+    queued_.erase(text->id_);
+    admitted_.push_back(text);
   }
   return n_pending;
 }
@@ -123,8 +153,8 @@ size_t EmbedQueue::admit(size_t n_rows, const Grant& grant, const UseAdapter& us
 void EmbedQueue::take(size_t n, Pooling pooling, StepRows& rows) {
   parts_.clear();
   for (size_t i = 0; n > 0; ++i) {
-    BILLOW_CHECK(i < n_admitted_);
-    const std::shared_ptr<Embedding>& embedding = queue_[i];
+    BILLOW_CHECK(i < admitted_.size());
+    const std::shared_ptr<Embedding>& embedding = admitted_[i];
     const size_t n_own = std::min(n, embedding->n_pending());
     const auto begin = static_cast<uint32_t>(rows.n());
     const auto end = static_cast<uint32_t>(begin + n_own);
@@ -160,11 +190,10 @@ void EmbedQueue::pool(Pooling pooling, tensor::Matrix hidden) {
     embedding.sum_ = {};
     embedding.finished_ = true;
     release(embedding);
-    queue_.pop_front();  // texts finish in queue order
-    --n_admitted_;
+    admitted_.pop_front();  // the oldest one, because texts finish in the order of admission
   }
   parts_.clear();
-  if (queue_.empty()) memory_.trim();
+  if (empty()) memory_.trim();
 }
 
 }  // namespace billow::engine

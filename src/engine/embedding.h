@@ -10,9 +10,11 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "engine/adapters.h"
+#include "engine/embed/waiting.h"
 #include "engine/kv_memory.h"
 #include "engine/pooling.h"
 #include "engine/sequence_context.h"
@@ -30,6 +32,12 @@ Pooling pooling_of_decoder(const gguf::File& file);
 // Returns the number of sequences that an engine for the model of `file` reserves for n_parallel
 // parallel requests. An embedding model generates no text, so it needs only one.
 size_t sequences_of(const gguf::File& file, size_t n_parallel);
+
+// Who sent a text. Clients take turns. Texts of bulk work run only if no other texts are queued.
+struct TextSender {
+  std::string client{};
+  bool is_bulk = false;
+};
 
 class Embedding {
  public:
@@ -52,6 +60,8 @@ class Embedding {
   size_t n_pending() const noexcept { return tokens_.size() - context_.n_held(); }
 
   std::vector<int32_t> tokens_;
+  TextSender sender_;
+  uint64_t id_ = 0;  // in its queue
   SequenceContext context_;
   std::shared_ptr<Adapters::Entry> adapter_;
   Adapters::Lease lease_;    // of adapter_, while the text has memory
@@ -61,8 +71,9 @@ class Embedding {
   bool finished_ = false;
 };
 
-// The unfinished texts, in queue order. Enough texts to fill a step have memory at a time. A text
-// gets all memory that it needs before it begins, and frees it when it ends.
+// The unfinished texts. Enough texts to fill a step have memory at a time. A text gets all memory
+// that it needs before it begins, and frees the memory when it ends. EmbedWaiting decides which
+// text gets memory next.
 class EmbedQueue {
  public:
   // Grants all memory for a text of n tokens. Returns false if there is too little now.
@@ -77,14 +88,16 @@ class EmbedQueue {
   EmbedQueue(const EmbedQueue&) = delete;
   EmbedQueue& operator=(const EmbedQueue&) = delete;
 
-  void add(std::shared_ptr<Embedding> embedding) { queue_.push_back(std::move(embedding)); }
+  void add(std::shared_ptr<Embedding> embedding, TextSender sender);
   void cancel(const Embedding& embedding);
   void end_all();
-  bool empty() const noexcept { return queue_.empty(); }
+  bool empty() const noexcept { return admitted_.empty() && queued_.empty(); }
+  // Returns whether all texts are bulk work. REQUIRES: there are texts.
+  bool is_bulk() const;
   // All texts waited for memory in the last step.
   bool waiting() const noexcept { return waiting_; }
   // Returns the text that gets memory next. REQUIRES: waiting().
-  const Embedding& first_waiting() const { return *queue_[n_admitted_]; }
+  const Embedding& first_waiting() const { return *next(); }
   // The requested memory is not available. The queue stops asking until ask_again(), and waits for
   // sequences to end.
   void deny() noexcept { denied_ = true; }
@@ -94,8 +107,9 @@ class EmbedQueue {
   // Starts texts until n_rows of their tokens are pending, and returns the number of pending
   // tokens. If the adapter of a text cannot be loaded, the text ends with that error.
   size_t admit(size_t n_rows, const Grant& grant, const UseAdapter& use_adapter);
-  // No memory will become free: ends the first text with this error.
-  void fail_first(const std::string& error) { fail(0, error); }
+  // No memory will become free: ends the text that gets memory next with this error. REQUIRES:
+  // waiting().
+  void fail_next(const std::string& error);
   // Adds the next n pending tokens to a step, in order. REQUIRES: n tokens are pending.
   void take(size_t n, Pooling pooling, StepRows& rows);
   // Pools the hidden states of the rows that take() added. Ends complete texts.
@@ -103,12 +117,15 @@ class EmbedQueue {
 
  private:
   void release(Embedding& embedding);
-  void fail(size_t i, const std::string& error);
+  static void end(Embedding& embedding, const std::string& error);
+  const std::shared_ptr<Embedding>& next() const { return queued_.at(turns_.next()->job); }
 
   KvMemory& memory_;
   size_t n_embd_;
-  std::deque<std::shared_ptr<Embedding>> queue_;
-  size_t n_admitted_ = 0;   // the first texts of queue_
+  std::deque<std::shared_ptr<Embedding>> admitted_;                  // with memory, oldest first
+  std::unordered_map<uint64_t, std::shared_ptr<Embedding>> queued_;  // without memory, by id
+  EmbedWaiting turns_;                                               // of queued_
+  uint64_t n_added_ = 0;
   size_t n_positions_ = 0;  // with memory
   bool waiting_ = false;
   bool denied_ = false;

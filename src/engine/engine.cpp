@@ -381,7 +381,7 @@ std::shared_ptr<Sequence> Engine::running(const Sequence& sequence) const {
 }
 
 std::shared_ptr<const Embedding> Engine::embed(std::vector<int32_t> tokens,
-                                               const AdapterFiles& adapters) {
+                                               const AdapterFiles& adapters, TextSender sender) {
   check_tokens(tokens);
   if (tokens.size() > max_context_) {
     throw Error(ErrorCode::kTooLarge, "the text has " + std::to_string(tokens.size()) +
@@ -394,7 +394,7 @@ std::shared_ptr<const Embedding> Engine::embed(std::vector<int32_t> tokens,
   auto embedding = std::make_shared<Embedding>(kv_.cache(), std::move(tokens), is_long, adapter);
   check_fits(embedding->context_plan(), embedding->tokens().size(),
              adapter == nullptr ? 0 : adapter->need().bytes);
-  embeds_.add(embedding);
+  embeds_.add(embedding, std::move(sender));
   return embedding;
 }
 
@@ -557,7 +557,7 @@ void Engine::begin_refill(Sequence& sequence, Clock::time_point start) {
 
 // All wait for memory, and none of them will free any: ends the last one that has some.
 void Engine::end_for_memory() {
-  if (running_.empty()) return embeds_.fail_first("no memory for a text; " + budget_left());
+  if (running_.empty()) return embeds_.fail_next("no memory for a text; " + budget_left());
   const auto holds = [](const std::shared_ptr<Sequence>& sequence) {
     return sequence->context_.granted_bytes() != 0;
   };

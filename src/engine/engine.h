@@ -221,11 +221,12 @@ class Engine {
   bool idle() const noexcept { return running_.empty() && embeds_.empty(); }
 
   // Queues a text whose hidden states are pooled into a vector. Steps evaluate it together with
-  // sequences. The queue has no limit. Texts get memory and finish in queue order. Their KV is
-  // freed when they finish. Throws the same Error as start(), and the Error of pooling_of_decoder()
-  // if the model gives no vectors.
+  // sequences. The queue has no limit. Texts of one sender get memory and finish in the order of
+  // their calls; senders take turns (engine/embed/waiting.h). The KV of a text is freed when the
+  // text finishes. Throws the same Error as start(), and the Error of pooling_of_decoder() if the
+  // model gives no vectors.
   std::shared_ptr<const Embedding> embed(std::vector<int32_t> tokens,
-                                         const AdapterFiles& adapters = {});
+                                         const AdapterFiles& adapters = {}, TextSender sender = {});
   // Returns in one line why adapters cannot be used with this model, or an empty string.
   // Thread-safe.
   std::string adapter_refusal(const AdapterFiles& files) const;

@@ -61,8 +61,9 @@ std::vector<Engine::PassPart> Engine::plan_parts(std::span<const size_t> n_pendi
   std::vector<PassPart> parts;
   const BatchLimits limits = {.n_rows = max_rows, .n_read_rows = max_read_rows(n_pending)};
   std::vector<Pending> pending;
-  for (size_t i = 0; i < n_pending.size(); ++i)
-    pending.push_back({n_pending[i], i < running_.size() && running_[i]->options_.is_bulk});
+  for (size_t i = 0; i < running_.size(); ++i)
+    pending.push_back({n_pending[i], running_[i]->options_.is_bulk});
+  if (n_pending.size() > running_.size()) pending.push_back({n_pending.back(), embeds_.is_bulk()});
   for (const ScheduledChunk& chunk : plan_batch(pending, limits, n_steps_++)) {
     PassPart part = {.n_rows = chunk.n_rows};
     if (chunk.sequence < running_.size()) {

@@ -189,11 +189,11 @@ class EngineLoop {
   // Starts a request. Any thread. next() throws the errors of the request.
   std::shared_ptr<RequestStream> submit(AnswerRequest request);
   // Embeds texts and waits for the result. The loop evaluates texts in parallel with running
-  // requests, in request order. Returns nullopt after a stop or when the loop ends. Throws Error
-  // like Engine::embed(): one rejected text fails all texts. `adapters` apply to all texts. Any
-  // thread.
+  // requests. Senders take turns. Returns nullopt after a stop or when the loop ends. Throws Error
+  // like Engine::embed(): one rejected text fails all texts. `adapters` and `sender` apply to all
+  // texts. Any thread.
   std::optional<Vectors> embed(std::vector<std::vector<int32_t>> texts, std::stop_token stop = {},
-                               engine::AdapterFiles adapters = {});
+                               engine::AdapterFiles adapters = {}, engine::TextSender sender = {});
   LoopState state() const;  // may be slightly out of date
   // Calls Engine::latest_prefixes after the pass in flight and waits for the result. Returns an
   // empty list if the loop has ended.

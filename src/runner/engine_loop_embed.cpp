@@ -18,10 +18,12 @@ namespace billow::runner {
 using Clock = std::chrono::steady_clock;
 
 std::optional<Vectors> EngineLoop::embed(std::vector<std::vector<int32_t>> texts,
-                                         std::stop_token stop, engine::AdapterFiles adapters) {
+                                         std::stop_token stop, engine::AdapterFiles adapters,
+                                         engine::TextSender sender) {
   const auto job = std::make_shared<EmbedJob>();
   job->texts = std::move(texts);
   job->adapters = std::move(adapters);
+  job->sender = std::move(sender);
   {
     const std::scoped_lock lock(shared_->mutex);
     if (shared_->broken) std::rethrow_exception(shared_->broken);
@@ -60,7 +62,7 @@ void EngineLoop::start(const std::shared_ptr<EmbedJob>& job) {
   std::exception_ptr error;
   try {
     for (std::vector<int32_t>& text : job->texts)
-      job->embeddings.push_back(engine_->embed(std::move(text), job->adapters));
+      job->embeddings.push_back(engine_->embed(std::move(text), job->adapters, job->sender));
   } catch (...) {
     error = std::current_exception();
   }

@@ -103,11 +103,12 @@ void ServedWriter::embed(http::Exchange& exchange) {
   // All texts of a request have the same adapters.
   engine::AdapterFiles adapters =
       request.texts.empty() ? engine::AdapterFiles{} : request.texts.front().adapters;
+  engine::TextSender sender = {.client = request.client, .is_bulk = request.is_bulk};
   auto texts = plain_texts(std::move(request), loop_.file());
   std::stop_source stop;
   exchange.on_client_gone([stop]() mutable { stop.request_stop(); });
   const std::optional<Vectors> vectors =
-      loop_.embed(std::move(texts), stop.get_token(), std::move(adapters));
+      loop_.embed(std::move(texts), stop.get_token(), std::move(adapters), std::move(sender));
   if (vectors)
     exchange.respond({.status = 200,
                       .content_type = "application/octet-stream",

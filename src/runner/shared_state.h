@@ -25,6 +25,7 @@ namespace billow::runner {
 struct EngineLoop::EmbedJob {
   std::vector<std::vector<int32_t>> texts;
   engine::AdapterFiles adapters;
+  engine::TextSender sender;
   std::deque<std::shared_ptr<const engine::Embedding>> embeddings;  // not finished yet
   std::chrono::steady_clock::time_point begun;
   Vectors vectors;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <random>
 
 #include "base/error.h"
 #include "engine/describe.h"
@@ -170,6 +171,113 @@ TEST(Embedding, WaitsUntilSequencesFreeMemory) {
   ASSERT_TRUE(tiny.engine.ledger().grant(context::MemoryClass::kWeights,
                                          tiny.engine.ledger().account().left()));
   EXPECT_THROW(tiny.engine.embed(random_tokens(400, 300, 0)), Error);
+}
+
+// Returns how many texts of `many` are finished when `one` finishes.
+size_t n_finished_before(Engine& engine, const Embedding& one,
+                         std::span<const std::shared_ptr<const Embedding>> many) {
+  while (!one.finished()) engine.step();
+  return static_cast<size_t>(std::ranges::count_if(many, &Embedding::finished));
+}
+
+TEST(Embedding, SendersTakeTurns) {
+  TinyEngine tiny({.pooling = 1}, {.n_batch = 64});
+  std::vector<std::shared_ptr<const Embedding>> many;
+  for (unsigned i = 0; i < 40; ++i)
+    many.push_back(tiny.engine.embed(random_tokens(60, 300, i), {}, {.client = "many"}));
+  tiny.engine.step();
+  const auto one = tiny.engine.embed(random_tokens(60, 300, 99), {}, {.client = "one"});
+  // The texts that have memory, one text of the other sender before it, and those of the same pass.
+  EXPECT_LE(n_finished_before(tiny.engine, *one, many), 5u);
+  for (size_t i = 0; !tiny.engine.idle(); ++i) {
+    tiny.engine.step();
+    const auto is_unfinished = [](const auto& text) { return !text->finished(); };
+    const auto first = std::ranges::find_if(many, is_unfinished);
+    EXPECT_TRUE(std::all_of(first, many.end(), is_unfinished)) << "not in order, step " << i;
+  }
+}
+
+TEST(Embedding, BulkTextsGetMemoryAfterAllOthers) {
+  TinyEngine tiny({.pooling = 1}, {.n_batch = 64});
+  const TextSender bulk = {.client = "bulk", .is_bulk = true};
+  std::vector<std::shared_ptr<const Embedding>> many;
+  for (unsigned i = 0; i < 20; ++i)
+    many.push_back(tiny.engine.embed(random_tokens(60, 300, i), {}, bulk));
+  tiny.engine.step();
+  std::vector<std::shared_ptr<const Embedding>> others;
+  for (unsigned i = 0; i < 20; ++i)
+    others.push_back(tiny.engine.embed(random_tokens(60, 300, 50 + i), {}, {.client = "a"}));
+  EXPECT_LE(n_finished_before(tiny.engine, *others.back(), many), 4u);
+  while (!tiny.engine.idle()) tiny.engine.step();
+  for (const auto& text : many) EXPECT_EQ(text->error(), "");
+}
+
+// A prompt goes before texts of bulk work, and shares passes with other texts.
+TEST(Embedding, PromptsGoBeforeBulkTexts) {
+  const auto steps_to_first_token = [](const TextSender& sender) {
+    TinyEngine tiny({.pooling = 1}, {.n_batch = 64});
+    for (unsigned i = 0; i < 30; ++i) tiny.engine.embed(random_tokens(100, 300, i), {}, sender);
+    tiny.engine.step();
+    const auto sequence = tiny.engine.start(random_tokens(256, 300, 7), greedy(1));
+    size_t n_steps = 0;
+    for (; !sequence->finished(); ++n_steps) tiny.engine.step();
+    return n_steps;
+  };
+  EXPECT_EQ(steps_to_first_token({.client = "bulk", .is_bulk = true}), 4u);
+  EXPECT_GT(steps_to_first_token({.client = "other"}), 4u);
+}
+
+// Random texts of random senders, with cancellations and too little memory: each text finishes with
+// the vector that it has alone, or with an error if it was cancelled, and no memory is left over.
+TEST(Embedding, RandomQueuesFinishEveryText) {
+  std::mt19937 random(5);
+  const reference::TinyModelOptions model{.n_context = 512, .pooling = 1};
+  TinyEngine tiny(model, {.n_threads = 2, .n_batch = 64, .max_sequences = 2});
+  std::vector<Vector> alone;
+  std::vector<std::vector<int32_t>> kinds;
+  for (unsigned i = 0; i < 8; ++i) kinds.push_back(random_tokens(1 + i * i * 7, 300, i));
+  for (const auto& tokens : kinds) alone.push_back(vectors_of(tiny.engine, {tokens})[0]);
+  struct Asked {
+    std::shared_ptr<const Embedding> text;
+    size_t kind;
+    bool is_cancelled = false;
+  };
+  std::vector<Asked> asked;
+  for (int i = 0; i < 400; ++i) {
+    const size_t what = random() % 8;
+    if (what < 4) {
+      const size_t kind = random() % kinds.size();
+      const TextSender sender = {std::string(1, static_cast<char>('a' + random() % 3)),
+                                 random() % 3 == 0};
+      try {
+        asked.push_back({tiny.engine.embed(kinds[kind], {}, sender), kind});
+      } catch (const Error& error) {  // the budget can never hold it
+        EXPECT_EQ(error.code(), ErrorCode::kOutOfMemory);
+      }
+    } else if (what == 4 && !asked.empty()) {
+      Asked& one = asked[random() % asked.size()];
+      one.is_cancelled = one.is_cancelled || !one.text->finished();
+      tiny.engine.cancel(*one.text);
+    } else if (what == 5) {
+      const MemoryUse use = tiny.engine.memory();
+      tiny.engine.set_memory_budget(random() % 2 == 0 ? use.held() + 1000 : UINT64_MAX / 4);
+    } else {
+      tiny.engine.step(1 + random() % 100);
+    }
+  }
+  tiny.engine.set_memory_budget(UINT64_MAX / 4);
+  while (!tiny.engine.idle()) tiny.engine.step();
+  for (const Asked& one : asked) {
+    ASSERT_TRUE(one.text->finished());
+    if (one.is_cancelled)
+      EXPECT_EQ(one.text->error(), "cancelled");
+    else if (one.text->error().empty())
+      EXPECT_EQ(one.text->vector(), alone[one.kind]);
+    else
+      EXPECT_NE(one.text->error().find("no memory"), std::string::npos) << one.text->error();
+  }
+  EXPECT_EQ(tiny.engine.memory().kv_in_use, 0u);
+  EXPECT_EQ(tiny.engine.memory().kv_granted, 0u);
 }
 
 TEST(Embedding, CanBeCancelledAtAnyPoint) {

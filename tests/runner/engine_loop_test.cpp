@@ -234,6 +234,22 @@ TEST(EngineLoop, VectorsAreEqualAloneAndWithAnswers) {
   EXPECT_EQ(tiny.loop.state().n_running, 0u);
 }
 
+TEST(EngineLoop, SendersOfTextsTakeTurns) {
+  TinyLoop tiny({}, {.n_batch = 64});
+  std::atomic<bool> many_ended{false};
+  std::stop_source stop;
+  std::thread caller([&] {
+    const std::vector<std::vector<int32_t>> many(3000, random_tokens(60, 300, 1));
+    tiny.loop.embed(many, stop.get_token(), {}, {.client = "many"});
+    many_ended.store(true);
+  });
+  EXPECT_TRUE(comes_true([&] { return tiny.loop.state().n_running == 1; }));
+  EXPECT_EQ(tiny.loop.embed({{1, 2, 3}}, {}, {}, {.client = "one"})->n, 1u);
+  EXPECT_FALSE(many_ended.load());
+  stop.request_stop();
+  caller.join();
+}
+
 TEST(EngineLoop, EmbeddingCanBeCancelled) {
   std::atomic<bool> waits{true};
   TinyLoop tiny({.before_pass =

@@ -75,7 +75,7 @@ EmbedWaiting::Count EmbedWaiting::remove(const std::string& client, bool is_bulk
 }
 
 void EmbedWaiting::take(size_t tokens, size_t room, std::vector<WaitingText>& taken) {
-  Turns& turns = interactive_.empty() ? bulk_ : interactive_;
+  Turns& turns = current();
   const Client* head = turns.next(SIZE_MAX);
   if (head == nullptr || head->texts.front().n_tokens > std::max(tokens, room)) return;
   const size_t little = tokens / 8;
@@ -87,11 +87,25 @@ void EmbedWaiting::take(size_t tokens, size_t room, std::vector<WaitingText>& ta
     const WaitingText text = client->texts.front();
     if (text.n_tokens > (is_first ? std::max(tokens, room) : left)) return;
     left -= std::min(left, text.n_tokens);
-    --count_.n_texts;
-    count_.n_tokens -= text.n_tokens;
     taken.push_back(text);
-    turns.pop_text(*client);
+    pop_text(turns, *client);
   }
+}
+
+const WaitingText* EmbedWaiting::next() const {
+  const Client* client = current().next(SIZE_MAX);
+  return client == nullptr ? nullptr : &client->texts.front();
+}
+
+void EmbedWaiting::pop() {
+  Turns& turns = current();
+  pop_text(turns, *turns.next(SIZE_MAX));
+}
+
+void EmbedWaiting::pop_text(Turns& turns, const Client& client) {
+  --count_.n_texts;
+  count_.n_tokens -= client.texts.front().n_tokens;
+  turns.pop_text(client);
 }
 
 }  // namespace billow::engine

@@ -1,6 +1,5 @@
 // The queue of texts for passes. Each client's texts run in order of arrival, clients take turns,
-// and bulk texts run only if no others are queued. Clients with few tokens go before a client that
-// fills passes. Pure; the owner locks.
+// and bulk texts run only if no others are queued. Pure; the owner locks.
 #pragma once
 
 #include <cstddef>
@@ -34,9 +33,15 @@ class EmbedWaiting {
   // Moves the texts of the next pass to the end of `taken`, by turns, at most `tokens` tokens
   // together. If the first text is longer, it may have up to `room` tokens and is alone. No text is
   // skipped: one that does not fit is the first of the next pass. Bulk texts never share a pass
-  // with others, because the others would wait for them. If one client could nearly fill a long
-  // pass, every other pass is only for clients with at most an eighth of it.
+  // with others, because the others would wait for them. Clients with few tokens go before a client
+  // that fills passes: if one client could nearly fill a long pass, every other pass is only for
+  // clients with at most an eighth of it.
   void take(size_t tokens, size_t room, std::vector<WaitingText>& taken);
+  // Returns the text whose turn it is, or null if there are no texts. For owners that start texts
+  // one at a time.
+  const WaitingText* next() const;
+  // Removes the text that next() returns. REQUIRES: there is one.
+  void pop();
   const Count& count() const noexcept { return count_; }
 
  private:
@@ -63,6 +68,9 @@ class EmbedWaiting {
     std::map<std::string, Clients::iterator, std::less<>> by_name_;
   };
   Turns& turns(bool is_bulk) { return is_bulk ? bulk_ : interactive_; }
+  const Turns& current() const { return interactive_.empty() ? bulk_ : interactive_; }
+  Turns& current() { return turns(interactive_.empty()); }
+  void pop_text(Turns& turns, const Client& client);
 
   Turns interactive_;
   Turns bulk_;
