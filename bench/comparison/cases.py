@@ -69,6 +69,8 @@ def _cases():
         yield Case(model, "decode", n_generate=32, depth=4096, kv="q4_0")
         n_prompt, n_generate = (128, 32) if model == "qwen-q4_k_m" else (256, 64)
         yield Case(model, "parallel", n_prompt=n_prompt, n_generate=n_generate, n_parallel=8, quick=small)
+        if small:
+            yield Case(model, "parallel", n_prompt=64, n_generate=32, n_parallel=32)
         yield Case(model, "first-token", quick=small)
     for model, row in MODELS.items():
         if row.base:
