@@ -44,8 +44,15 @@ set(BILLOW_OUTSIDE_TABLE
 
 # Builds with sanitizers optimise these modules and these tests, because their speed determines the duration of the
 # tests. Without optimisation, the other modules compile in a third of the time. Builds of fuzzers optimise all modules.
-set(BILLOW_COMPUTING_MODULES base gguf tokenizer quant convert quantize output tensor nn kv vision arch engine)
-set(BILLOW_COMPUTING_TESTS kernels nn quant vision)
+set(BILLOW_COMPUTING_MODULES base gguf tokenizer prompt quant convert quantize output tensor nn kv vision arch engine)
+set(BILLOW_COMPUTING_TESTS test_kernels test_nn test_quant test_vision test_output test_prompt test_families)
+
+# billow_optimise(TARGET NAME LIST): optimises the target in builds with sanitizers if LIST contains NAME.
+function(billow_optimise target name names)
+  if(BILLOW_SANITIZE AND NOT BILLOW_FUZZ AND name IN_LIST ${names})
+    target_compile_options(${target} PRIVATE -O1)
+  endif()
+endfunction()
 
 # billow_module(NAME SOURCES file... [TESTS file...] [LIBS target...])
 #   Adds a static library billow_NAME, linked with the modules of its row and LIBS. Its headers are under src/
@@ -64,9 +71,7 @@ function(billow_module name)
     add_library(billow_${name} STATIC ${ARG_SOURCES})
     target_include_directories(billow_${name} PUBLIC ${CMAKE_SOURCE_DIR}/src)
     target_link_libraries(billow_${name} PUBLIC ${deps} ${ARG_LIBS} PRIVATE billow_warnings)
-    if(BILLOW_SANITIZE AND NOT BILLOW_FUZZ AND name IN_LIST BILLOW_COMPUTING_MODULES)
-      target_compile_options(billow_${name} PRIVATE -O1)
-    endif()
+    billow_optimise(billow_${name} ${name} BILLOW_COMPUTING_MODULES)
   else()
     add_library(billow_${name} INTERFACE)
     target_include_directories(billow_${name} INTERFACE ${CMAKE_SOURCE_DIR}/src)
@@ -87,9 +92,6 @@ function(billow_module name)
   endif()
   if(BILLOW_TESTS AND ARG_TESTS)
     billow_test(test_${name} SOURCES ${ARG_TESTS} LIBS billow_${name})
-    if(BILLOW_SANITIZE AND NOT BILLOW_FUZZ AND name IN_LIST BILLOW_COMPUTING_TESTS)
-      target_compile_options(test_${name} PRIVATE -O1)
-    endif()
   endif()
 endfunction()
 
@@ -135,6 +137,7 @@ function(billow_test name)
     string(APPEND ARG_LABEL "-threads")
   endif()
   add_executable(${name} ${ARG_SOURCES})
+  billow_optimise(${name} ${name} BILLOW_COMPUTING_TESTS)
   if(NOT TARGET billow_test_source_dir)
     add_library(billow_test_source_dir STATIC ${CMAKE_SOURCE_DIR}/src/base/test_source_dir.cpp)
     target_include_directories(billow_test_source_dir PUBLIC ${CMAKE_SOURCE_DIR}/src)
