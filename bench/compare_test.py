@@ -74,6 +74,10 @@ class Output(unittest.TestCase):
     def test_batched_bench_among_other_lines(self):
         text = b'\nload_backend: x\n{"pp": 256, "tg": 64, "pl": 8, "speed_pp": 300.0, "speed_tg": 161.0}\n\n'
         self.assertEqual(programs.parse_batched_bench(text), {"prefill": 300.0, "decode": 161.0})
+        table = (b"|    PP |     TG |    B |   N_KV |   T_PP s | S_PP t/s |   T_TG s | S_TG t/s |      T s |    S t/s |\n"
+                 b"|-------|--------|------|--------|----------|----------|----------|----------|----------|----------|\n"
+                 b"|    16 |      2 |    2 |     36 |    0.068 |   467.64 |    0.035 |   115.81 |    0.103 |   349.63 |\n")
+        self.assertEqual(programs.parse_batched_bench(table), {"prefill": 467.64, "decode": 115.81})
         with self.assertRaises(programs.Skipped):
             programs.parse_batched_bench(b"failed to load\n")
 

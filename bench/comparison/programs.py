@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import tempfile
@@ -26,8 +27,8 @@ def last_line(text):
     return lines[-1][:200] if lines else "no message"
 
 
-def output(command, timeout):
-    """Returns the standard output of the command. Raises Skipped if the command fails."""
+def output(command, timeout, with_errors=False):
+    """Returns the standard output of the command, and its standard error if wanted. Raises Skipped if the command fails."""
     try:
         done = subprocess.run(command, capture_output=True, timeout=timeout, stdin=subprocess.DEVNULL, check=False)
     except subprocess.TimeoutExpired:
@@ -36,7 +37,7 @@ def output(command, timeout):
         raise Skipped(f"{command[0]}: {error.strerror}") from None
     if done.returncode != 0:
         raise Skipped(f"exit status {done.returncode}: {last_line(done.stderr or done.stdout)}")
-    return done.stdout
+    return done.stdout + (done.stderr if with_errors else b"")
 
 
 def first_byte_ms(command, timeout):
@@ -162,7 +163,7 @@ class LlamaCpp:
         command = self.needed("llama-batched-bench") + [
             "-m", model, "-t", threads, "-c", str((n + n_new) * n_parallel), "-b", "2048", "-ub", "512", "-npp", str(n),
             "-ntg", str(n_new), "-npl", str(n_parallel), "--output-format", "jsonl"]
-        return parse_batched_bench(output(command, timeout))
+        return parse_batched_bench(output(command, timeout, with_errors=True))
 
     def _first_token(self, _, model, threads, timeout):
         command = self.needed("llama-completion") + [
@@ -207,6 +208,10 @@ def parse_batched_bench(text):
         if line.startswith("{"):
             row = json.loads(line)
             return {"prefill": row["speed_pp"], "decode": row["speed_tg"]}
+        # ik_llama.cpp prints only a table: PP, TG, B, N_KV, T_PP, S_PP, T_TG, S_TG, T, S.
+        if re.match(r"\| *\d+ \|", line):
+            cells = [float(cell) for cell in line.strip("| ").split("|")]
+            return {"prefill": cells[5], "decode": cells[7]}
     raise Skipped("llama-batched-bench printed no result")
 
 
