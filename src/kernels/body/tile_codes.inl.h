@@ -42,6 +42,7 @@ struct TileSlab {
   static constexpr size_t kVectors = S * kHalves;
   static constexpr size_t kScales = P.scales_per_32;
   static constexpr size_t kPartQuads = kInputQuads / kScales;
+  static constexpr size_t kAccStride = 2 * quant::kStripRows;
   static constexpr size_t kQuadStride = kVectors * kLaneBytes;  // S rows of a tile
   using Panel = PanelWeights<P, kVectors>;
 
@@ -77,38 +78,71 @@ struct TileSlab {
     });
   }
 
-  // Processes the sums of a part as multiply() of integer_product does.
-  void add_part(size_t part, const TileSums& sums, size_t g) const noexcept {
+  // Processes the sums of n parts from `first` on as multiply() of integer_product does, for vector
+  // v and N rows of group g from `row` on. The totals stay in registers.
+  template <size_t N>
+  void add_rows(size_t first, size_t n, const TileSums* sums, size_t g, size_t v,
+                size_t row) const noexcept {
     constexpr size_t kParts = parts_of_block(P);
-    const Panel weights = {panel + part / kParts * Panel::kBlockBytes, 0};
     const size_t n_rows = groups[g].n_rows;
-    const auto* scales = reinterpret_cast<const float*>(
-        groups[g].at + part / kScales * n_rows * kActivationRowBytes + n_rows * kActivationGroup);
-    const float* row_sums = scales + (4 + (kScales == 2 ? part % kScales : 2)) * n_rows;
-    for (size_t v = 0; v < kVectors; ++v) {
+    float* at = &acc[g][row][v * Isa::kLanes];
+    F total[N];
+#pragma GCC unroll 8
+    for (size_t j = 0; j < N; ++j) total[j] = Isa::load(at + j * kAccStride);
+    for (size_t i = 0; i < n; ++i) {
+      const size_t part = first + i;
+      const Panel weights = {panel + part / kParts * Panel::kBlockBytes, 0};
+      const auto* scales = reinterpret_cast<const float*>(
+                               groups[g].at + part / kScales * n_rows * kActivationRowBytes +
+                               n_rows * kActivationGroup) +
+                           row;
+      const float* row_sums = scales + (4 + (kScales == 2 ? part % kScales : 2)) * n_rows;
       const F scale = weights.scale(part % kParts, v);
-      for (size_t j = 0; j < n_rows; ++j) {
+      const int32_t* sum_at = &sums[i].values[g][row][v * Isa::kLanes];
+#pragma GCC unroll 8
+      for (size_t j = 0; j < N; ++j) {
         Isa::Ints sum;
-        __builtin_memcpy(&sum, &sums.values[g][j][v * Isa::kLanes], sizeof sum);
-        float* at = &acc[g][j][v * Isa::kLanes];
-        F total = Isa::fma(Isa::to_float(sum), scale * Isa::set1(scales[j]), Isa::load(at));
-        if constexpr (P.offsets) {
-          total = Isa::fma(weights.offset(part % kParts, v), Isa::set1(row_sums[j]), total);
-        }
-        Isa::store(at, total);
+        __builtin_memcpy(&sum, sum_at + j * kAccStride, sizeof sum);
+        total[j] = Isa::fma(Isa::to_float(sum), scale * Isa::set1(scales[j]), total[j]);
       }
+      if constexpr (P.offsets) {
+        const F offset = weights.offset(part % kParts, v);
+#pragma GCC unroll 8
+        for (size_t j = 0; j < N; ++j)
+          total[j] = Isa::fma(offset, Isa::set1(row_sums[j]), total[j]);
+      }
+    }
+#pragma GCC unroll 8
+    for (size_t j = 0; j < N; ++j) Isa::store(at + j * kAccStride, total[j]);
+  }
+
+  // The same for all rows of group g and all vectors.
+  void add_parts(size_t first, size_t n, const TileSums* sums, size_t g) const noexcept {
+    const size_t n_rows = groups[g].n_rows;
+    for (size_t v = 0; v < kVectors; ++v) {
+      size_t row = 0;
+      for (; row + 8 <= n_rows; row += 8) add_rows<8>(first, n, sums, g, v, row);
+      for (; row + 4 <= n_rows; row += 4) add_rows<4>(first, n, sums, g, v, row);
+      for (; row < n_rows; ++row) add_rows<1>(first, n, sums, g, v, row);
     }
   }
 
-  // Tiles compute a part of k while vectors process the sums of the previous part.
+  // Tiles compute some parts of k while vectors process the sums of the previous ones. A vector
+  // that is read too early waits until the tile is stored.
   template <size_t G>
   void add(size_t n_blocks) const noexcept {
-    TileSums sums[2];
+    constexpr size_t kAtOnce = 4;
+    TileSums sums[2][kAtOnce];
     const size_t n_parts = n_blocks * parts_of_block(P);
-    sum_part<G>(0, sums[0]);
-    for (size_t part = 0; part < n_parts; ++part) {
-      if (part + 1 < n_parts) sum_part<G>(part + 1, sums[(part + 1) % 2]);
-      for (size_t g = 0; g < G; ++g) add_part(part, sums[part % 2], g);
+    const auto sum_parts = [&](size_t first, TileSums* to) {
+      for (size_t i = 0; i < kAtOnce && first + i < n_parts; ++i) sum_part<G>(first + i, to[i]);
+    };
+    sum_parts(0, sums[0]);
+    size_t now = 0;
+    for (size_t part = 0; part < n_parts; part += kAtOnce, now ^= 1) {
+      sum_parts(part + kAtOnce, sums[now ^ 1]);
+      const size_t n = n_parts - part < kAtOnce ? n_parts - part : kAtOnce;
+      for (size_t g = 0; g < G; ++g) add_parts(part, n, sums[now], g);
     }
   }
 };
