@@ -124,13 +124,15 @@ set(BILLOW_THREADED_TESTS test_api test_cpu test_engine test_http test_keys test
   test_server test_store)
 add_custom_target(threaded_tests)
 
-# billow_test(NAME SOURCES file... LIBS target... [LABEL label] [PROPERTIES name value...])
-#   Adds a GoogleTest binary. Each of its cases is a ctest with these properties.
-include(GoogleTest)
+# billow_test(NAME SOURCES file... LIBS target... [LABEL label] [CASES n] [PROPERTIES name value...])
+#   Adds a GoogleTest binary. Each ctest runs up to n cases of one of its suites (25), and has these properties.
 function(billow_test name)
-  cmake_parse_arguments(ARG "" "LABEL" "SOURCES;LIBS;PROPERTIES" ${ARGN})
+  cmake_parse_arguments(ARG "" "LABEL;CASES" "SOURCES;LIBS;PROPERTIES" ${ARGN})
   if(NOT ARG_LABEL)
     set(ARG_LABEL unit)
+  endif()
+  if(NOT ARG_CASES)
+    set(ARG_CASES 25)
   endif()
   if(name IN_LIST BILLOW_THREADED_TESTS)
     add_dependencies(threaded_tests ${name})
@@ -145,5 +147,13 @@ function(billow_test name)
     target_compile_definitions(billow_test_source_dir PRIVATE BILLOW_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
   endif()
   target_link_libraries(${name} PRIVATE ${ARG_LIBS} billow_test_source_dir billow_warnings GTest::gtest GTest::gtest_main)
-  gtest_discover_tests(${name} PROPERTIES LABELS ${ARG_LABEL} TIMEOUT 900 ${ARG_PROPERTIES} DISCOVERY_TIMEOUT 120)
+  set(tests ${CMAKE_CURRENT_BINARY_DIR}/${name}_tests.cmake)
+  add_custom_command(TARGET ${name} POST_BUILD BYPRODUCTS ${tests}
+    COMMAND /usr/bin/python3 ${CMAKE_SOURCE_DIR}/cmake/discover_tests.py $<TARGET_FILE:${name}> ${tests} ${ARG_CASES}
+            LABELS ${ARG_LABEL} TIMEOUT 900 ${ARG_PROPERTIES}
+    VERBATIM)
+  # A program that is not built is a test that fails.
+  file(CONFIGURE OUTPUT ${name}_include.cmake CONTENT
+    "if(EXISTS \"${tests}\")\n  include(\"${tests}\")\nelse()\n  add_test(${name}.not_built ${name}.not_built)\nendif()\n")
+  set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${CMAKE_CURRENT_BINARY_DIR}/${name}_include.cmake)
 endfunction()

@@ -94,10 +94,6 @@ def main():
     billow = sys.argv[1]
     paths = sorted(glob.glob(os.path.join(HERE, "templates", "*.jinja")))
     real = sorted(glob.glob(os.path.join(sys.argv[2], "*.jinja"))) if len(sys.argv) > 2 else []
-    stride = int(sys.argv[3]) if len(sys.argv) > 3 else 1
-    if stride > 1:
-        print(f"all of our own templates, and every {stride}th of {len(real)} templates of real models")
-        real = real[::stride]
     if not real:
         print("skipped the templates of real models: no", " ".join(sys.argv[2:3]) or "folder given")
     counts, failures = {}, []

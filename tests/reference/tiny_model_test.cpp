@@ -60,7 +60,7 @@ TEST(TinyModel, EncodesInEveryTypeWithAFallbackForShortRows) {
 #ifdef NDEBUG
   constexpr size_t kEach = 1;
 #else  // with sanitizers each step takes ten times as long; tests of quant encode every type
-  constexpr size_t kEach = 4;
+  constexpr size_t kEach = 8;
 #endif
   const auto types = quant::types();
   for (size_t i = 0; i < types.size(); i += kEach) {

@@ -1,0 +1,62 @@
+#!/usr/bin/env python3
+"""Prints the results of runs of ctest: summarise_tests.py RESULTS.xml CASES_FOLDER [RESULTS.xml CASES_FOLDER]...
+
+RESULTS.xml is from ctest --output-junit. CASES_FOLDER has the results of the cases of GoogleTest, which
+cmake/discover_tests.py lets the programs write. Prints the skipped cases, the end of what each failed test printed, and
+last a line with the number of passed, failed and skipped tests of all runs: cases of GoogleTest, and other tests.
+"""
+import pathlib
+import sys
+import xml.etree.ElementTree as xml
+
+
+def cases(folder):
+    """Returns the passed, failed and skipped cases of each ctest that runs GoogleTest."""
+    found = {}
+    for path in pathlib.Path(folder).glob("*.xml"):
+        try:
+            rows = list(xml.parse(path).iter("testcase"))
+        except xml.ParseError:  # the program crashed while it wrote
+            continue
+        results = {"passed": [], "failed": [], "skipped": []}
+        for row in rows:
+            kind = "failed" if row.find("failure") is not None else \
+                   "skipped" if row.get("result") == "skipped" else "passed"
+            results[kind].append(f"{row.get('classname')}.{row.get('name')}")
+        found[path.stem] = results
+    return found
+
+
+def end_of(test):
+    return "\n".join((test.findtext("system-out") or "").splitlines()[-40:])
+
+
+def summarise(results, folder, n):
+    """Adds the numbers of one run to n. Prints what failed or was skipped."""
+    of_cases = cases(folder)
+    for test in xml.parse(results).iter("testcase"):
+        name = test.get("name")
+        kind = {"run": "passed", "fail": "failed"}.get(test.get("status"), "skipped")
+        known = of_cases.get(name.replace("/", "_").replace("*", "_")) if "." in name else None
+        if kind == "failed":
+            print(f"\nthe end of what {name} printed:\n{end_of(test)}\n")
+            # A program can fail after or without a failed case, for example by a crash.
+            n["failed"] += max(1, len(known["failed"]) if known else 0)
+        elif known is None:
+            n[kind] += 1
+        if known is not None:
+            n["passed"] += len(known["passed"])
+            n["skipped"] += len(known["skipped"])
+            for case in known["skipped"]:
+                print(f"skipped: {case}")
+
+
+def main(*arguments):
+    n = {"passed": 0, "failed": 0, "skipped": 0}
+    for results, folder in zip(arguments[::2], arguments[1::2]):
+        summarise(results, folder, n)
+    print(f"{n['passed']} passed, {n['failed']} failed, {n['skipped']} skipped")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
