@@ -2,8 +2,9 @@
 """Prints the results of runs of ctest: summarise_tests.py RESULTS.xml CASES_FOLDER [RESULTS.xml CASES_FOLDER]...
 
 RESULTS.xml is from ctest --output-junit. CASES_FOLDER has the results of the cases of GoogleTest, which
-cmake/discover_tests.py lets the programs write. Prints the skipped cases, the end of what each failed test printed, and
-last a line with the number of passed, failed and skipped tests of all runs: cases of GoogleTest, and other tests.
+cmake/discover_tests.py lets the programs write. Prints the skipped cases, the end of what each failed test printed, the
+ten tests that took longest, and last a line with the number of passed, failed and skipped tests of all runs: cases of
+GoogleTest, and other tests.
 """
 import pathlib
 import sys
@@ -31,11 +32,12 @@ def end_of(test):
     return "\n".join((test.findtext("system-out") or "").splitlines()[-40:])
 
 
-def summarise(results, folder, n):
-    """Adds the numbers of one run to n. Prints what failed or was skipped."""
+def summarise(results, folder, n, seconds):
+    """Adds the numbers of one run to n, and the duration of each test to seconds. Prints what failed or was skipped."""
     of_cases = cases(folder)
     for test in xml.parse(results).iter("testcase"):
         name = test.get("name")
+        seconds.append((float(test.get("time", 0)), f"{name} ({pathlib.Path(results).stem})"))
         kind = {"run": "passed", "fail": "failed"}.get(test.get("status"), "skipped")
         known = of_cases.get(name.replace("/", "_").replace("*", "_")) if "." in name else None
         if kind == "failed":
@@ -53,8 +55,12 @@ def summarise(results, folder, n):
 
 def main(*arguments):
     n = {"passed": 0, "failed": 0, "skipped": 0}
+    seconds = []
     for results, folder in zip(arguments[::2], arguments[1::2]):
-        summarise(results, folder, n)
+        summarise(results, folder, n, seconds)
+    print("\nthe ten slowest tests:")
+    for taken, name in sorted(seconds, reverse=True)[:10]:
+        print(f"{taken:6.0f} s  {name}")
     print(f"{n['passed']} passed, {n['failed']} failed, {n['skipped']} skipped")
 
 

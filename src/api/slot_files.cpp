@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <optional>
@@ -31,6 +32,8 @@ using http::StatusError;
 constexpr int kVersion = 1;
 constexpr uint64_t kMaxFileBytes = uint64_t{64} << 20;
 constexpr std::string_view kUnfinished = ".partial-";  // of gguf::AtomicFile
+// Younger unfinished files stay, because a file system without locks shows no writer.
+constexpr std::chrono::minutes kMinUnfinishedAge{10};
 
 std::string bytes_of(const std::vector<int32_t>& tokens) {
   return {reinterpret_cast<const char*>(tokens.data()), tokens.size() * sizeof(int32_t)};
@@ -49,17 +52,18 @@ Json head_of(const std::string& model, const std::string& bytes) {
 
 // Returns the bytes of all files except `path`. Removes unfinished files of ended servers.
 uint64_t bytes_of_others(const std::string& folder, const std::string& path) {
+  const auto newest = std::chrono::system_clock::now() - kMinUnfinishedAge;
   uint64_t sum = 0;
   for (const std::string& name : store::children(folder)) {
     std::string file = folder;
     file.append("/").append(name);
-    const store::UnwrittenFile is_unwritten(file);
-    if (name.find(kUnfinished) != std::string::npos && is_unwritten) {
-      ::unlink(file.c_str());
-      continue;
-    }
     const auto status = store::entry_status(file);
-    if (status && file != path) sum += status->size_bytes;
+    if (!status || file == path) continue;
+    if (name.find(kUnfinished) != std::string::npos && status->modified <= newest) {
+      const store::UnwrittenFile is_unwritten(file);
+      if (is_unwritten && ::unlink(file.c_str()) == 0) continue;
+    }
+    sum += status->size_bytes;
   }
   return sum;
 }

@@ -64,7 +64,7 @@ void Host::run() {
   Clock::time_point watched = Clock::now();
   while (!is_closing_) {
     if (has_ended_ && is_running_) {
-      fail("llama-server has ended: " + child_->how_it_ended());
+      fail(lock, "llama-server has ended: " + child_->how_it_ended());
     } else if (must_stop()) {
       stop(lock);
     } else if (must_start()) {
@@ -73,7 +73,7 @@ void Host::run() {
       lock.unlock();
       const bool is_well = answers(options_.timeout);
       lock.lock();
-      if (!is_well && is_running_ && !has_ended_) fail("llama-server does not respond");
+      if (!is_well && is_running_ && !has_ended_) fail(lock, "llama-server does not respond");
       watched = Clock::now();
     } else {
       changed_.wait_for(lock, kWatchEvery, [this] {
@@ -85,12 +85,15 @@ void Host::run() {
 }
 
 // Waiting calls throw the failure. Answers in flight fail when llama-server or this process ends.
-void Host::fail(std::string what) {
+void Host::fail(Lock& lock, std::string what) {
   const bool had_begun = is_running_;
   is_running_ = false;
   failure_ = std::move(what);
   changed_.notify_all();
-  if (had_begun && options_.on_broken) options_.on_broken();
+  if (!had_begun || !options_.on_broken) return;
+  lock.unlock();  // the callback may ask for the state
+  options_.on_broken();
+  lock.lock();
 }
 
 void Host::stop(Lock& lock) {
@@ -140,7 +143,7 @@ void Host::start(Lock& lock) {
   }
   lock.lock();
   child_ = std::move(child);
-  if (!failure.empty()) return fail(std::move(failure));
+  if (!failure.empty()) return fail(lock, std::move(failure));
   media_marker_ = std::move(marker);
   const uint64_t fixed_bytes = weight_bytes_ + scratch_bytes_ + options_.unlogged_bytes;
   pool_.began(n_cells, weight_bytes_ == 0 ? 0 : fixed_bytes);

@@ -35,8 +35,9 @@ struct HostOptions {
   std::chrono::milliseconds load_timeout = std::chrono::minutes(5);
   // llama-server counts as broken if /health does not respond for this long.
   std::chrono::milliseconds timeout = std::chrono::seconds(30);
-  std::function<void()> on_line{};    // called for each line of llama-server's log
-  std::function<void()> on_broken{};  // called once, after llama-server has crashed or hangs
+  std::function<void()> on_line{};  // called for each line of llama-server's log
+  // Called once, after llama-server has crashed or hangs, by the host's thread.
+  std::function<void()> on_broken{};
 };
 
 struct HostState {
@@ -106,7 +107,7 @@ class Host {
   bool answers(std::chrono::milliseconds timeout) const;
   std::string ask_for_marker() const;
   std::string take_line(std::string_view line);
-  void fail(std::string what);
+  void fail(Lock& lock, std::string what);
   class Wish;
   Room room_for(size_t n_had, size_t n_wanted);
   void check_failure() const;

@@ -71,7 +71,7 @@ uint32_t last_seen(const KvRows& rows, size_t row) {
 }
 
 size_t spans_before(const KvLayer& layer, const Gap& gap) {
-  if (gap.n() == 0 || layer.window != 0) return 0;
+  if (gap.n() == 0 || layer.window != 0 || layer.chunk != 0) return 0;
   return (gap.begin + kSpanPositions - 1) / kSpanPositions;
 }
 

@@ -13,6 +13,7 @@ import os
 import pathlib
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -25,6 +26,8 @@ parser.add_argument("--shim", required=True)
 options, rest = parser.parse_known_args()
 PROGRAM = str(pathlib.Path(options.billow).resolve())
 SHIM = str(pathlib.Path(options.shim).resolve())
+if not os.path.exists(SHIM):  # the loader would ignore it, and tests would wait for faults
+    sys.exit(f"{SHIM} is missing: build billow_fault_shim")
 
 LONG = 300  # timeout in seconds; the machine may be busy
 HOUR = 3600
