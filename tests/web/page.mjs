@@ -426,7 +426,7 @@ const cases = {
     console.log(`  500 messages open in ${Date.now() - began} ms`);
     assert.ok(Date.now() - began < 6000);
     await page.keyboard.press('Control+k');
-    assert.equal(await page.evaluate(() => document.activeElement.id), 'find-chat');
+    await page.waitForFunction(() => document.activeElement.id === 'find-chat');  // drawing 500 messages may delay it
     await page.keyboard.press('Control+Shift+o');
     await page.waitForFunction(() => document.activeElement.id === 'composer');
   },
