@@ -18,9 +18,9 @@ def suites(listing):
     for line in listing.splitlines():
         name = re.sub(r"\s+#.*", "", line)  # the parameter
         if name.endswith(".") and not name.startswith(" "):
-            cases = found.setdefault(name, [])
-        elif name.startswith("  ") and "DISABLED_" not in name:
-            cases.append(name.strip())
+            suite = name
+        elif name.startswith("  ") and "DISABLED_" not in suite + name:
+            found.setdefault(suite, []).append(name.strip())
     return found
 
 
@@ -34,6 +34,11 @@ def parts(suite, cases, n_max):
         yield some[0] if n_max == 1 else f"{suite}{i // n_max + 1}", ":".join(some)
 
 
+def results_name(test):
+    """Returns the name of the file with the results of a ctest."""
+    return re.sub(r"[/*]", "_", test) + ".xml"
+
+
 def main(program, output, n_max, *properties):
     listing = subprocess.run([program, "--gtest_list_tests"], stdout=subprocess.PIPE, text=True, timeout=120, check=True).stdout
     folder = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(program))), "cases")
@@ -41,7 +46,7 @@ def main(program, output, n_max, *properties):
     lines = []
     for suite, cases in suites(listing).items():
         for name, pattern in parts(suite, cases, int(n_max)):
-            results = os.path.join(folder, re.sub(r"[/*]", "_", name) + ".xml")
+            results = os.path.join(folder, results_name(name))
             lines.append(f'add_test("{name}" "{program}" "--gtest_filter={pattern}" "--gtest_output=xml:{results}")\n'
                          f'set_tests_properties("{name}" PROPERTIES {values})\n')
     # ctest must not read half of the file.

@@ -10,9 +10,14 @@ import pathlib
 import sys
 import xml.etree.ElementTree as xml
 
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cmake"))
+
+from discover_tests import results_name  # noqa: E402
+
 
 def cases(folder):
-    """Returns the passed, failed and skipped cases of each ctest that runs GoogleTest."""
+    """Returns the passed, failed and skipped cases of each file of results, by its name."""
     found = {}
     for path in pathlib.Path(folder).glob("*.xml"):
         try:
@@ -24,7 +29,7 @@ def cases(folder):
             kind = "failed" if row.find("failure") is not None else \
                    "skipped" if row.get("result") == "skipped" else "passed"
             results[kind].append(f"{row.get('classname')}.{row.get('name')}")
-        found[path.stem] = results
+        found[path.name] = results
     return found
 
 
@@ -39,7 +44,7 @@ def summarise(results, folder, n, seconds):
         name = test.get("name")
         seconds.append((float(test.get("time", 0)), f"{name} ({pathlib.Path(results).stem})"))
         kind = {"run": "passed", "fail": "failed"}.get(test.get("status"), "skipped")
-        known = of_cases.get(name.replace("/", "_").replace("*", "_")) if "." in name else None
+        known = of_cases.get(results_name(name))
         if kind == "failed":
             print(f"\nthe end of what {name} printed:\n{end_of(test)}\n")
             # A program can fail after or without a failed case, for example by a crash.

@@ -12,6 +12,10 @@ LISTING = """Running main() from somewhere.cc
 Short.
   A
   DISABLED_B
+DISABLED_Suite.
+  A
+OnlyDisabled.
+  DISABLED_A
 All/Long.  # TypeParam = int
   Case/0  # GetParam() = "x.y"
   Case/1  # GetParam() = "z"

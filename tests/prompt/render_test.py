@@ -2,10 +2,9 @@
 """Renders chat templates with `billow render` and with Jinja2 in the settings of transformers. The bytes must be equal. If
 Jinja2 raises an exception, Billow must refuse.
 
-usage: render_test.py BILLOW [FOLDER_WITH_TEMPLATES [N]]
+usage: render_test.py BILLOW [FOLDER_WITH_TEMPLATES]
 
-Renders the templates next to this file, and the templates of real models in the folder if it exists. N: only every Nth
-template of real models, for builds whose processes start slowly.
+Renders the templates next to this file, and the templates of real models in the folder if it exists.
 """
 
 import concurrent.futures

@@ -4,23 +4,14 @@
 
 #include <algorithm>
 #include <array>
-#include <random>
 #include <string>
 #include <vector>
 
 #include "base/error.h"
+#include "engine/embed/test_cases.h"
 
 namespace billow::engine {
 namespace {
-
-using Lengths = std::vector<size_t>;
-
-std::string case_name(const std::string& id) {
-  std::string name = id;
-  std::ranges::replace(name, '-', '_');
-  return name;
-}
-constexpr auto kNameOf = [](const auto& info) { return case_name(info.param.id); };
 
 // ---- configuration
 
@@ -265,16 +256,8 @@ TEST(PassCeilingOf, OM_23_ThreeRetriesLowerItAndCleanPassesDoubleIt) {
 
 // ---- properties
 
-constexpr int kCases = 10000;
-
-class EmbedProperty : public testing::Test {
- protected:
-  size_t any(size_t min, size_t max) {
-    return std::uniform_int_distribution<size_t>(min, max)(random_);
-  }
-  const unsigned seed_ = std::random_device()();
-  std::mt19937 random_{seed_};
-  const testing::ScopedTrace trace_{__FILE__, __LINE__, "seed " + std::to_string(seed_)};
+class EmbedProperty : public testing::Test, protected Random {
+  const testing::ScopedTrace trace_{__FILE__, __LINE__, seed()};
 };
 
 TEST_F(EmbedProperty, P_7_SizesAreBoundedAndMonotonic) {

@@ -10,18 +10,10 @@
 #include <vector>
 
 #include "engine/embed/plan.h"
+#include "engine/embed/test_cases.h"
 
 namespace billow::engine {
 namespace {
-
-using Lengths = std::vector<size_t>;
-
-std::string case_name(const std::string& id) {
-  std::string name = id;
-  std::ranges::replace(name, '-', '_');
-  return name;
-}
-constexpr auto kNameOf = [](const auto& info) { return case_name(info.param.id); };
 
 // Returns the token sums of passes, one after the other, of texts that are all queued.
 Lengths pass_sums(EmbedWaiting& waiting, const EmbedSizes& sizes) {
@@ -241,16 +233,8 @@ TEST(PackingOf, PG_1_TokensMakeAThirdFewerPassesThanEightSequences) {
 
 // ---- properties
 
-constexpr int kCases = 10000;
-
-class WaitingProperty : public testing::Test {
- protected:
-  size_t any(size_t min, size_t max) {
-    return std::uniform_int_distribution<size_t>(min, max)(random_);
-  }
-  const unsigned seed_ = std::random_device()();
-  std::mt19937 random_{seed_};
-  const testing::ScopedTrace trace_{__FILE__, __LINE__, "seed " + std::to_string(seed_)};
+class WaitingProperty : public testing::Test, protected Random {
+  const testing::ScopedTrace trace_{__FILE__, __LINE__, seed()};
 };
 
 // With one client.

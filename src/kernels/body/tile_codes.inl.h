@@ -42,7 +42,7 @@ struct TileSlab {
   static constexpr size_t kVectors = S * kHalves;
   static constexpr size_t kScales = P.scales_per_32;
   static constexpr size_t kPartQuads = kInputQuads / kScales;
-  static constexpr size_t kAccStride = 2 * quant::kStripRows;
+  static constexpr size_t kRowStride = 2 * quant::kStripRows;   // of sums and of totals
   static constexpr size_t kQuadStride = kVectors * kLaneBytes;  // S rows of a tile
   using Panel = PanelWeights<P, kVectors>;
 
@@ -88,7 +88,7 @@ struct TileSlab {
     float* at = &acc[g][row][v * Isa::kLanes];
     F total[N];
 #pragma GCC unroll 8
-    for (size_t j = 0; j < N; ++j) total[j] = Isa::load(at + j * kAccStride);
+    for (size_t j = 0; j < N; ++j) total[j] = Isa::load(at + j * kRowStride);
     for (size_t i = 0; i < n; ++i) {
       const size_t part = first + i;
       const Panel weights = {panel + part / kParts * Panel::kBlockBytes, 0};
@@ -102,7 +102,7 @@ struct TileSlab {
 #pragma GCC unroll 8
       for (size_t j = 0; j < N; ++j) {
         Isa::Ints sum;
-        __builtin_memcpy(&sum, sum_at + j * kAccStride, sizeof sum);
+        __builtin_memcpy(&sum, sum_at + j * kRowStride, sizeof sum);
         total[j] = Isa::fma(Isa::to_float(sum), scale * Isa::set1(scales[j]), total[j]);
       }
       if constexpr (P.offsets) {
@@ -113,7 +113,7 @@ struct TileSlab {
       }
     }
 #pragma GCC unroll 8
-    for (size_t j = 0; j < N; ++j) Isa::store(at + j * kAccStride, total[j]);
+    for (size_t j = 0; j < N; ++j) Isa::store(at + j * kRowStride, total[j]);
   }
 
   // The same for all rows of group g and all vectors.
