@@ -144,6 +144,13 @@ export const viewCases = ({ setting, control, front, open, shot, axe }) => ({
   },
 
   async chatgpt(page) {
+    // The list of models comes after the import.
+    let release;
+    const imported = new Promise((resolve) => (release = resolve));
+    await page.route('**/api/tags', async (route) => {
+      await imported;
+      await route.continue();
+    });
     await open(page, setting.main, 'settings');
     const conversations = [
       {
@@ -161,6 +168,7 @@ export const viewCases = ({ setting, control, front, open, shot, axe }) => ({
     conversations[0].mapping.q.message.content.content_type = 'multimodal_text';
     await importFile(page, 'conversations.json', JSON.stringify(conversations));
     await page.getByText('1 chat was imported. 4 items without usable text (images, files, tool calls) were skipped.').waitFor();
+    release();
     await axe(page, 'import');
     await page.locator('nav').getByText('From elsewhere').click();
     await page.getByText('2 of 2').waitFor();
@@ -169,6 +177,7 @@ export const viewCases = ({ setting, control, front, open, shot, axe }) => ({
     assert.equal(await page.evaluate(() => window.pwned), undefined);
     assert.equal(await page.locator('article iframe, article script, article img').count(), 0);
     // The chat continues with a model of this server.
+    await page.waitForFunction(() => document.querySelector('.pickers select')?.value);
     await ask(page, '1 2 3');
     await page.getByRole('button', { name: 'Again' }).nth(1).waitFor();
     assert.equal(await page.locator('article').count(), 4);

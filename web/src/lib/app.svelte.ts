@@ -173,10 +173,14 @@ class App {
 
   // Chats.
 
-  newChat(): Chat {
+  // A chat without models answers with these.
+  get defaultModels(): string[] {
     const first = this.writers.find((model) => model.name === this.settings.model) ?? this.writers[0];
+    return first ? [first.name] : [];
+  }
+  newChat(): Chat {
     const now = Date.now();
-    return { id: newId(), title: '', models: first ? [first.name] : [], system: '', params: {}, leaf: '', pinned: false, created: now, updated: now };
+    return { id: newId(), title: '', models: [], system: '', params: {}, leaf: '', pinned: false, created: now, updated: now };
   }
   find(id: string): Chat | undefined {
     return this.chats.find((chat) => chat.id === id);
