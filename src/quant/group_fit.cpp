@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdint>
+#include <iterator>
+#include <limits>
 #include <span>
 
 #include "quant/grid.h"
@@ -177,53 +180,107 @@ SymmetricGroup fit_levels(const float* x, size_t part_len, int n_part_steps,
   return group;
 }
 
+// The entries of a grid in groups with the same lower half of bits. A group keeps the grid's order.
+class GridGroups {
+ public:
+  // An entry has two halves of `half_bits` bits, at most 8. A grid has at most 2048 entries.
+  GridGroups(std::span<const uint16_t> entries, unsigned half_bits) noexcept {
+    const unsigned mask = (1u << half_bits) - 1u;
+    for (const uint16_t entry : entries) ++begins_[(entry & mask) + 1];
+    for (size_t half = 0; half < 256; ++half) begins_[half + 1] += begins_[half];
+    std::array<uint16_t, 256> next;
+    std::copy_n(begins_.begin(), next.size(), next.begin());
+    for (size_t e = 0; e < entries.size(); ++e) {
+      members_[next[entries[e] & mask]++] = {static_cast<uint16_t>(e),
+                                             static_cast<uint16_t>(entries[e] >> half_bits)};
+    }
+    for (size_t half = 0; half < 256; ++half) {
+      if (!of(half).empty()) halves_[n_halves_++] = static_cast<uint8_t>(half);
+    }
+  }
+  struct Member {
+    uint16_t index;  // of the entry in the grid
+    uint16_t upper;  // the upper half of its bits
+  };
+  std::span<const Member> of(size_t half) const noexcept {
+    return {members_.data() + begins_[half], members_.data() + begins_[half + 1]};
+  }
+  // Lower halves with entries.
+  std::span<const uint8_t> halves() const noexcept { return {halves_.data(), n_halves_}; }
+
+ private:
+  std::array<uint16_t, 257> begins_ = {};
+  std::array<Member, 2048> members_;
+  std::array<uint8_t, 256> halves_;
+  size_t n_halves_ = 0;
+};
+
 // The distance of an entry from elements. It is the sum of two table entries: of the levels in the
 // lower half of the entry's bits, and of those in the upper half.
 class GridErrors {
  public:
-  GridErrors(const float* targets, const int8_t* values, size_t level_bits) noexcept
-      : half_bits_(level_bits == 2 ? 8 : 6) {
+  // An entry has 8 elements with level_bits == 2, and 4 with level_bits == 3.
+  GridErrors(const float* targets, const int8_t* values, size_t level_bits) noexcept {
     const size_t n_half = level_bits == 2 ? 4 : 2;
     for (size_t half = 0; half < 2; ++half) {
-      for (size_t levels = 0; levels < (size_t{1} << half_bits_); ++levels) {
-        float sum = 0.0f;
-        for (size_t i = 0; i < n_half; ++i) {
-          const unsigned level = level_of(static_cast<uint16_t>(levels), i, level_bits);
-          const float error = targets[half * n_half + i] - static_cast<float>(values[level]);
-          sum += error * error;
-        }
-        sums_[half][levels] = sum;
-      }
+      sum_up(targets + half * n_half, n_half, values, size_t{1} << level_bits, sums_[half]);
     }
   }
   struct Nearest {
     size_t index;
     float error;
   };
-  // Returns the nearest entry, the first of equal ones. This loop takes most of an encoder's time.
-  Nearest nearest(std::span<const uint16_t> entries) const noexcept {
+  // Returns the nearest entry, the first of equal ones. Skips a group whose lower half alone is too
+  // far. Sums of floats are monotonic, so the result is that of a comparison with all entries.
+  Nearest nearest(const GridGroups& groups) const noexcept {
     const float* lower = sums_[0];
-    const float* upper = sums_[1];
-    const unsigned half_bits = half_bits_;
-    const unsigned mask = (1u << half_bits) - 1u;
-    Nearest best = {0, lower[entries[0] & mask] + upper[entries[0] >> half_bits]};
-    for (size_t e = 1; e < entries.size(); ++e) {
-      const unsigned entry = entries.data()[e];
-      const float error = lower[entry & mask] + upper[entry >> half_bits];
-      if (error < best.error) best = {e, error};
+    const auto nearer = [&](size_t a, size_t b) { return lower[a] < lower[b]; };
+    const std::span<const uint8_t> halves = groups.halves();
+    const size_t first = *std::min_element(halves.begin(), halves.end(), nearer);
+    const float least_upper = *std::min_element(std::begin(sums_[1]), std::end(sums_[1]));
+    Nearest best = {0, std::numeric_limits<float>::infinity()};
+    compare(groups.of(first), lower[first], best);
+    for (const size_t half : halves) {
+      if (half == first || lower[half] + least_upper > best.error) continue;
+      compare(groups.of(half), lower[half], best);
     }
     return best;
   }
 
  private:
-  unsigned half_bits_;
+  // sums[levels]: the sum of the squared errors of n elements. Adds one element after the other.
+  static void sum_up(const float* targets, size_t n, const int8_t* values, size_t n_levels,
+                     float* sums) noexcept {
+    size_t n_sums = 1;
+    sums[0] = 0.0f;
+    for (size_t i = 0; i < n; ++i) {
+      for (size_t level = n_levels; level-- > 0;) {  // the last level replaces the sums themselves
+        const float error = targets[i] - static_cast<float>(values[level]);
+        const float squared = error * error;
+        for (size_t s = 0; s < n_sums; ++s) sums[level * n_sums + s] = sums[s] + squared;
+      }
+      n_sums *= n_levels;
+    }
+    std::fill(sums + n_sums, sums + 256, std::numeric_limits<float>::infinity());
+  }
+  void compare(std::span<const GridGroups::Member> members, float lower,
+               Nearest& best) const noexcept {
+    for (const GridGroups::Member& member : members) {
+      const float error = lower + sums_[1][member.upper];
+      if (error < best.error || (error == best.error && member.index < best.index)) {
+        best = {member.index, error};
+      }
+    }
+  }
+
   float sums_[2][256];
 };
 
 // The elements of a group and the entries that were chosen for them.
 class GridSearch {
  public:
-  GridSearch(const float* x, const GridFormat& format) noexcept : x_(x), format_(format) {
+  GridSearch(const float* x, const GridFormat& format) noexcept
+      : x_(x), format_(format), groups_(format.entries, format.level_bits == 2 ? 8 : 6) {
     for (size_t at = 0; at < kSuperGroupLen; at += 8) set_signs(at);
   }
 
@@ -290,7 +347,7 @@ class GridSearch {
         targets[i] = (negative(at + i) ? -x_[at + i] : x_[at + i]) * inverse;
       }
       const GridErrors errors(targets, format_.values[which], format_.level_bits);
-      const GridErrors::Nearest best = errors.nearest(format_.entries);
+      const GridErrors::Nearest best = errors.nearest(groups_);
       group_.indices[at / entry_len()] = static_cast<uint16_t>(best.index);
       group_.second[at / 8] = which == 1;
       sum += best.error;
@@ -300,6 +357,7 @@ class GridSearch {
 
   const float* x_;
   const GridFormat& format_;
+  GridGroups groups_;
   GridGroup group_ = {};
 };
 
