@@ -7,10 +7,13 @@
 #include <charconv>
 #include <fstream>
 
+#include "base/check.h"
+
 namespace billow::cpu {
 namespace {
 
-constexpr int kInterleave = 3;  // MPOL_INTERLEAVE of <linux/mempolicy.h>
+constexpr int kPreferred = 1;   // MPOL_PREFERRED of <linux/mempolicy.h>
+constexpr int kInterleave = 3;  // MPOL_INTERLEAVE
 constexpr size_t kMaxNumbers = 1024;
 constexpr size_t kWordBits = 8 * sizeof(unsigned long);
 
@@ -25,6 +28,17 @@ std::vector<int> nodes_with_memory() {
   std::string line;
   std::getline(file, line);
   return numbers_of_list(line);
+}
+
+// The system call needs no library. If it fails, each page comes from the node that touches it
+// first.
+void set_policy(void* data, size_t n_bytes, int policy, const std::vector<int>& nodes) {
+  std::array<unsigned long, kMaxNumbers / kWordBits> mask{};
+  for (const int node : nodes) {
+    const auto i = static_cast<size_t>(node);
+    mask[i / kWordBits] |= 1ul << (i % kWordBits);
+  }
+  (void)::syscall(SYS_mbind, data, n_bytes, policy, mask.data(), kMaxNumbers + 1, 0);
 }
 
 }  // namespace
@@ -52,15 +66,12 @@ bool has_several_nodes() { return nodes_with_memory().size() > 1; }
 
 void spread_over_nodes(void* data, size_t n_bytes) {
   const std::vector<int> nodes = nodes_with_memory();
-  if (nodes.size() < 2) return;
-  std::array<unsigned long, kMaxNumbers / kWordBits> mask{};
-  for (const int node : nodes) {
-    const auto i = static_cast<size_t>(node);
-    mask[i / kWordBits] |= 1ul << (i % kWordBits);
-  }
-  // The system call needs no library. If it fails, each page comes from the node that touches it
-  // first.
-  (void)::syscall(SYS_mbind, data, n_bytes, kInterleave, mask.data(), kMaxNumbers + 1, 0);
+  if (nodes.size() > 1) set_policy(data, n_bytes, kInterleave, nodes);
+}
+
+void put_on_node(void* data, size_t n_bytes, int node) {
+  BILLOW_CHECK(node >= 0 && node < static_cast<int>(kMaxNumbers));
+  set_policy(data, n_bytes, kPreferred, {node});
 }
 
 }  // namespace billow::cpu

@@ -1,5 +1,6 @@
-// Memory of machines with several NUMA nodes. Memory that all threads read is spread over the
-// nodes, so that each node serves a part of it. Any thread.
+// Memory of machines with several NUMA nodes. Memory that the threads of one node read is put on
+// that node. Memory that any thread reads is spread over the nodes, so that each node serves a part
+// of it. Any thread.
 #pragma once
 
 #include <cstddef>
@@ -18,5 +19,9 @@ bool has_several_nodes();
 // nothing if there is one node, or if the system refuses. REQUIRES: the memory is untouched and
 // aligned to a page.
 void spread_over_nodes(void* data, size_t n_bytes);
+
+// The same, but asks for pages of one node, and of others only if that node has no free memory.
+// REQUIRES: 0 <= node < 1024.
+void put_on_node(void* data, size_t n_bytes, int node);
 
 }  // namespace billow::cpu

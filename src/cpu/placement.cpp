@@ -23,20 +23,20 @@ std::vector<Node> nodes_of(const std::vector<int>& allowed, const std::string& r
   return nodes;
 }
 
-std::vector<std::vector<int>> place_members(const std::vector<Node>& nodes, size_t n_members) {
+std::vector<Place> place_members(const std::vector<Node>& nodes, size_t n_members) {
   size_t n_cores = 0;
   for (const Node& node : nodes) n_cores += node.n_cores;
   if (nodes.size() < 2 || n_members > n_cores) return {};
-  std::vector<std::vector<int>> places;
+  std::vector<Place> places;
   size_t n_cores_before = 0;
   for (const Node& node : nodes) {
     n_cores_before += node.n_cores;
-    places.resize(n_members * n_cores_before / n_cores, node.cpus);
+    places.resize(n_members * n_cores_before / n_cores, {.node = node.id, .cpus = node.cpus});
   }
   return places;
 }
 
-std::vector<std::vector<int>> place_members(size_t n_members) {
+std::vector<Place> place_members(size_t n_members) {
   return place_members(nodes_of(allowed_cpus()), n_members);
 }
 

@@ -20,12 +20,18 @@ struct Node {
 // `root` is the folder that contains /sys. Only reads the system; any thread.
 std::vector<Node> nodes_of(const std::vector<int>& allowed, const std::string& root = "");
 
-// Returns for each member of a team the processors that it may use. Adjacent members share a node,
-// and the number of members on a node is in proportion to its cores. Empty: any processor. This is
-// so with a single node, and with more members than cores. Pure.
-std::vector<std::vector<int>> place_members(const std::vector<Node>& nodes, size_t n_members);
+// Where a member of a team runs.
+struct Place {
+  int node = 0;           // id
+  std::vector<int> cpus;  // processors that the member may use
+};
+
+// Returns the place of each member of a team. Adjacent members share a node, and the number of
+// members on a node is in proportion to its cores. Empty: members run on any processor. This is so
+// with a single node, and with more members than cores. Pure.
+std::vector<Place> place_members(const std::vector<Node>& nodes, size_t n_members);
 
 // The same for this machine and process.
-std::vector<std::vector<int>> place_members(size_t n_members);
+std::vector<Place> place_members(size_t n_members);
 
 }  // namespace billow::cpu

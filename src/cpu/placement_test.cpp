@@ -49,15 +49,16 @@ TEST(Placement, DividesMembersByTheCoresOfNodes) {
   const std::vector<Node> nodes = {{.id = 0, .cpus = {0, 1, 2, 3}, .n_cores = 4},
                                    {.id = 1, .cpus = {4, 5}, .n_cores = 2}};
   for (size_t n = 1; n <= 6; ++n) {
-    const std::vector<std::vector<int>> places = place_members(nodes, n);
+    const std::vector<Place> places = place_members(nodes, n);
     ASSERT_EQ(places.size(), n);
     size_t n_first = 0;
-    for (const std::vector<int>& place : places) {
-      EXPECT_TRUE(place == nodes[0].cpus || place == nodes[1].cpus);
-      n_first += place == nodes[0].cpus ? 1 : 0;
+    for (const Place& place : places) {
+      EXPECT_EQ(place.cpus, nodes[static_cast<size_t>(place.node)].cpus);
+      n_first += place.node == 0 ? 1 : 0;
     }
     EXPECT_EQ(n_first, n * 4 / 6) << n;
-    EXPECT_TRUE(std::ranges::is_sorted(places)) << "members of a node are adjacent";
+    EXPECT_TRUE(std::ranges::is_sorted(places, {}, &Place::node))
+        << "members of a node are adjacent";
   }
 }
 

@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <bit>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -16,6 +17,12 @@
 #include "cpu/cache_line.h"
 
 namespace billow::cpu {
+
+// Returns the first item of a member's range of n items; the end of the last range if `member` is
+// n_members.
+constexpr size_t share_begin(size_t n, size_t member, size_t n_members) {
+  return n * member / n_members;
+}
 
 class Shares {
  public:
@@ -28,10 +35,15 @@ class Shares {
 
   // Begins with the items [0, n), n < 2^32. No other thread may use the object meanwhile.
   void reset(size_t n) noexcept {
-    BILLOW_CHECK(n <= UINT32_MAX);
-    const size_t n_members = ranges_.size();
-    for (size_t i = 0; i < n_members; ++i) {
-      const Run run{n * i / n_members, n * (i + 1) / n_members};
+    reset([&](size_t member) { return share_begin(n, member, ranges_.size()); });
+  }
+  // The same. A member's range is [begin_of(member), begin_of(member + 1)).
+  template <class BeginOf>
+    requires std::invocable<BeginOf, size_t>
+  void reset(const BeginOf& begin_of) noexcept {
+    for (size_t i = 0; i < ranges_.size(); ++i) {
+      const Run run{begin_of(i), begin_of(i + 1)};
+      BILLOW_CHECK(run.begin <= run.end && run.end <= UINT32_MAX);
       ranges_[i].items.store(packed(run), std::memory_order_relaxed);
       mark(i, run.begin < run.end);
     }

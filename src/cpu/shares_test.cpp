@@ -52,6 +52,7 @@ struct Simulation {
   double end = 0.0;  // when the last item is done
   size_t n_takes = 0;
   size_t max_takes = 0;  // of one member
+  size_t n_far = 0;      // items of a member of the other node; each node has half of the members
 };
 
 Simulation simulate(const std::vector<double>& slowness, size_t n_items) {
@@ -69,6 +70,10 @@ Simulation simulate(const std::vector<double>& slowness, size_t n_items) {
     const Shares::Run run = shares.take(member);
     if (run.begin == run.end) continue;
     ++n_takes[member];
+    const size_t half = n_items / 2;
+    const size_t n_first_half = std::min(run.end, half) - std::min(run.begin, half);
+    result.n_far +=
+        member < slowness.size() / 2 ? run.end - run.begin - n_first_half : n_first_half;
     const double end = time + kTake + static_cast<double>(run.end - run.begin) * slowness[member];
     result.end = std::max(result.end, end);
     free.emplace(end, member);
@@ -108,6 +113,20 @@ TEST(Shares, OthersDoTheWorkOfSlowMembers) {
       const Simulation found = simulate(slowness, n_items);
       EXPECT_LT(found.end, 1.12 * ideal);
       EXPECT_LT(found.n_takes, n_members * 40);
+    }
+  }
+}
+
+// Weights are on the node of the member whose range has them (nn/packed_weights.h).
+TEST(Shares, MembersReadFewItemsOfTheOtherNode) {
+  std::mt19937 random(4);
+  std::uniform_real_distribution<double> slowness_of_member(1.0, 1.1);
+  for (const size_t n_members : {16u, 64u, 128u}) {
+    for (int round = 0; round < 20; ++round) {
+      std::vector<double> slowness(n_members);
+      for (double& slow : slowness) slow = slowness_of_member(random);
+      const size_t n_items = n_members * 400;
+      EXPECT_LT(simulate(slowness, n_items).n_far, n_items / 50) << n_members;
     }
   }
 }

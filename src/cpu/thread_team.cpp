@@ -8,7 +8,6 @@
 #include <chrono>
 
 #include "base/check.h"
-#include "cpu/placement.h"
 
 namespace billow::cpu {
 namespace {
@@ -43,17 +42,19 @@ void ThreadTeam::Gate::wait_while(unsigned old) noexcept {
 // within a region, whose work must not throw.
 ThreadTeam::ThreadTeam(int n_threads)
     : ThreadTeam(n_threads, n_threads > 1 ? place_members(static_cast<size_t>(n_threads))
-                                          : std::vector<std::vector<int>>()) {}
+                                          : std::vector<Place>()) {}
 
-ThreadTeam::ThreadTeam(int n_threads, const std::vector<std::vector<int>>& cpus)
+ThreadTeam::ThreadTeam(int n_threads, const std::vector<Place>& places)
     : shares_(n_threads > 1 ? static_cast<size_t>(n_threads) : 0),
       finished_(n_threads > 1 ? static_cast<size_t>(n_threads - 1) : 0) {
   BILLOW_CHECK(n_threads >= 1);
+  BILLOW_CHECK(places.empty() || places.size() == static_cast<size_t>(n_threads));
+  nodes_.reserve(places.size());
+  for (const Place& place : places) nodes_.push_back(place.node);
   workers_.reserve(static_cast<size_t>(n_threads - 1));
   for (int member = 1; member < n_threads; ++member) {
     workers_.emplace_back([this, member] { serve(member); });
-    const auto i = static_cast<size_t>(member);
-    if (i < cpus.size()) bind(workers_.back(), cpus[i]);
+    if (!places.empty()) bind(workers_.back(), places[static_cast<size_t>(member)].cpus);
   }
 }
 

@@ -5,12 +5,15 @@
 
 #include <atomic>
 #include <cstddef>
+#include <span>
 #include <thread>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "cpu/cache_line.h"
 #include "cpu/join_tree.h"
+#include "cpu/placement.h"
 #include "cpu/shares.h"
 
 namespace billow::cpu {
@@ -18,15 +21,17 @@ namespace billow::cpu {
 class ThreadTeam {
  public:
   // REQUIRES: n_threads >= 1. With one thread, everything runs on the caller. Member i runs on the
-  // processors cpus[i] only, if `cpus` has such an element (cpu/placement.h). The caller is never
-  // bound. Without `cpus`, members are placed for this machine.
+  // processors of places[i] only; with no places, on any (cpu/placement.h). The caller is never
+  // bound. Without `places`, members are placed for this machine.
   explicit ThreadTeam(int n_threads);
-  ThreadTeam(int n_threads, const std::vector<std::vector<int>>& cpus);
+  ThreadTeam(int n_threads, const std::vector<Place>& places);
   ~ThreadTeam();
   ThreadTeam(const ThreadTeam&) = delete;
   ThreadTeam& operator=(const ThreadTeam&) = delete;
 
   int size() const noexcept { return static_cast<int>(workers_.size()) + 1; }
+  // The NUMA node of each member; empty if members have no places.
+  std::span<const int> nodes() const noexcept { return nodes_; }
 
   // Calls work(member) once on each member, 0 to size() - 1. Returns after all calls. `work` must
   // not throw.
@@ -57,9 +62,18 @@ class ThreadTeam {
   // long runs and still finish together. REQUIRES: n < 2^32.
   template <class Work>
   void for_shares(size_t n, Work&& work) {
+    const auto n_members = static_cast<size_t>(size());
+    const auto begin_of = [&](size_t member) { return share_begin(n, member, n_members); };
+    for_shares_from(n, begin_of, std::forward<Work>(work));
+  }
+
+  // The same. A member begins with the items [begin_of(member), begin_of(member + 1)) and then
+  // helps others. REQUIRES: begin_of(0) == 0 and begin_of(size()) == n.
+  template <class BeginOf, class Work>
+  void for_shares_from(size_t n, const BeginOf& begin_of, Work&& work) {
     if (n == 0) return;
     if (n == 1 || workers_.empty()) return work(size_t{0}, n, 0);
-    shares_.reset(n);
+    shares_.reset(begin_of);
     run([&](int member) {
       for (;;) {
         const Shares::Run items = shares_.take(static_cast<size_t>(member));
@@ -94,6 +108,7 @@ class ThreadTeam {
   void serve(int member);
 
   std::vector<std::thread> workers_;
+  std::vector<int> nodes_;
   Shares shares_;
   JoinTree finished_;  // of the workers
   // What begins a region: written by the caller only, and read together.

@@ -47,7 +47,12 @@ TEST(ThreadTeam, BindsMembersToTheirProcessors) {
   ASSERT_EQ(sched_getaffinity(0, sizeof allowed, &allowed), 0);
   int last = CPU_SETSIZE - 1;
   while (!CPU_ISSET(last, &allowed)) --last;
-  ThreadTeam team(3, {{last}, {last}});
+  std::vector<int> any;
+  for (int cpu = 0; cpu <= last; ++cpu)
+    if (CPU_ISSET(cpu, &allowed)) any.push_back(cpu);
+  ThreadTeam team(
+      3, {{.node = 0, .cpus = {last}}, {.node = 0, .cpus = {last}}, {.node = 1, .cpus = any}});
+  EXPECT_TRUE(std::ranges::equal(team.nodes(), std::vector<int>{0, 0, 1}));
   std::vector<int> n_cpus(3);
   team.run([&](int member) {
     cpu_set_t mine;

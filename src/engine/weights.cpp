@@ -34,6 +34,7 @@ void pack_weights(cpu::ThreadTeam& team, nn::PackedWeights& packed, PackedCache&
                   const std::function<void(size_t n_loaded, size_t n_to_load)>& on_load,
                   const std::function<void()>& first) {
   const std::unique_ptr<PackedCache::Found> found = cache.find(file, kernels, packed);
+  if (!found) packed.place(team.nodes());
   if (!found) packed.hold();  // before team.run(), because hold() can throw
   std::exception_ptr error;
   nn::PackedWeights::Progress progress;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <iterator>
 #include <span>
 #include <vector>
 
@@ -11,6 +10,7 @@
 #include "nn/inputs.h"
 #include "nn/low_rank.h"
 #include "nn/packing_scratch.h"
+#include "nn/task_order.h"
 #include "quant/type.h"
 
 namespace billow::nn {
@@ -56,7 +56,6 @@ struct Task {
   size_t first_run = 0;  // its runs among the runs of all tasks
   size_t last_run = 0;
   size_t n_cuts = 1;
-  size_t end = 0;  // end of its items among the items of all tasks
 };
 
 // A part of one run: outputs [begin, end) of the rows in groups [group_begin, group_end).
@@ -133,37 +132,42 @@ void run_items(const Task& task, std::span<const Run> runs, size_t begin, size_t
 // The products of one call of linear(), as shared work.
 struct Work {
   std::vector<Task> tasks;
+  std::vector<size_t> ends;  // for each task, the number of items of all tasks up to its own
   std::vector<Run> runs;
 
   // Ends a task whose runs were added last.
   void add_task(const tensor::Tensor& weight, const float* bias, size_t n_cuts) {
     const size_t first_run = tasks.empty() ? 0 : tasks.back().last_run;
-    const size_t first_item = tasks.empty() ? 0 : tasks.back().end;
     tasks.push_back({.weight = weight,
                      .bias = bias,
                      .first_run = first_run,
                      .last_run = runs.size(),
-                     .n_cuts = n_cuts,
-                     .end = first_item + n_units(weight) * n_cuts});
+                     .n_cuts = n_cuts});
+    ends.push_back((ends.empty() ? 0 : ends.back()) + n_units(weight) * n_cuts);
   }
   std::span<const Run> runs_of(const Task& task) const {
     return std::span(runs).subspan(task.first_run, task.last_run - task.first_run);
   }
 };
 
-// Runs all tasks. Each thread gets a long run of items, so that it reads weights sequentially.
+// Runs all tasks. Each thread gets long runs of items, so that it reads weights sequentially. On
+// several nodes, a thread begins with the rows of each weight that are on its own node. Weights of
+// many experts are read by other threads in each pass anyway.
 void run_all(const Compute& compute, const Work& work, std::span<const PackingScratch> scratch) {
-  const std::vector<Task>& tasks = work.tasks;
-  if (tasks.empty()) return;
-  compute.team.for_shares(tasks.back().end, [&](size_t begin, size_t end, int member) {
-    auto task = std::ranges::upper_bound(tasks, begin, {}, &Task::end);
-    for (; begin < end; ++task) {
-      const size_t first = task == tasks.begin() ? 0 : std::prev(task)->end;
-      const size_t last = std::min(end, task->end);
-      run_items(*task, work.runs_of(*task), begin - first, last - first,
-                scratch[static_cast<size_t>(member)]);
-      begin = last;
-    }
+  constexpr size_t kMaxTasksOfParts = 16;
+  cpu::ThreadTeam& team = compute.team;
+  const auto n_members = static_cast<size_t>(team.size());
+  const bool has_parts = !team.nodes().empty() && work.tasks.size() <= kMaxTasksOfParts;
+  const TaskOrder order(work.ends, has_parts ? n_members : 1);
+  const auto begin_of = [&](size_t member) {
+    return has_parts ? order.begin_of(member)
+                     : cpu::share_begin(order.n_items(), member, n_members);
+  };
+  team.for_shares_from(order.n_items(), begin_of, [&](size_t begin, size_t end, int member) {
+    order.each_run(begin, end, [&](size_t i, size_t first, size_t last) {
+      const Task& task = work.tasks[i];
+      run_items(task, work.runs_of(task), first, last, scratch[static_cast<size_t>(member)]);
+    });
   });
 }
 
@@ -239,6 +243,7 @@ void multiply(const Compute& compute, tensor::Matrix x, std::span<const uint32_t
   if (compute.listener != nullptr) notify(*compute.listener, x, rows, products);
   Work work;
   work.tasks.reserve(products.size());
+  work.ends.reserve(products.size());
   const size_t n_cuts = may_cut ? cuts_of(inputs.size(), n_units_of_all, compute.n_threads()) : 1;
   for (const RowsProduct& product : products) {
     if (product.begin == product.end) continue;

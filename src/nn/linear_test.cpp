@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 #include <iterator>
+#include <numeric>
 #include <span>
 #include <vector>
 
@@ -13,6 +14,48 @@
 
 namespace billow::nn {
 namespace {
+
+// The members may run on any processor, but products divide rows as for two NUMA nodes.
+std::vector<cpu::Place> places_on_two_nodes(int n_members) {
+  std::vector<int> any(1024);
+  std::iota(any.begin(), any.end(), 0);
+  std::vector<cpu::Place> places;
+  for (int i = 0; i < n_members; ++i) places.push_back({.node = 2 * i / n_members, .cpus = any});
+  return places;
+}
+
+TEST(Linear, TeamsOnSeveralNodesComputeTheSameBits) {
+  constexpr size_t kIn = 256;
+  constexpr size_t kOut[] = {37, 64, 640};
+  std::vector<std::byte> weights[3];
+  for (size_t i = 0; i < 3; ++i)
+    weights[i] = encoded(quant::Type::kQ8_0, gaussian(kOut[i] * kIn, static_cast<unsigned>(i)));
+  for (const size_t n_rows : {1u, 3u, 130u}) {
+    std::vector<float> x = gaussian(n_rows * kIn, 4);
+    const auto products_of = [&](cpu::ThreadTeam& team) {
+      tensor::Arena arena;
+      std::vector<float> out[3];
+      for (size_t i = 0; i < 3; ++i) out[i].resize(n_rows * kOut[i]);
+      const auto product = [&](size_t i) {
+        return Product{{weights[i].data(), quant::Type::kQ8_0, kIn, kOut[i]},
+                       nullptr,
+                       {out[i].data(), n_rows, kOut[i]}};
+      };
+      linear({kernels::select_table(), team, arena}, {x.data(), n_rows, kIn},
+             {product(0), product(1), product(2)});
+      out[0].insert(out[0].end(), out[1].begin(), out[1].end());
+      out[0].insert(out[0].end(), out[2].begin(), out[2].end());
+      return out[0];
+    };
+    cpu::ThreadTeam alone(1);
+    const std::vector<float> expected = products_of(alone);
+    for (const int n_members : {2, 3, 4, 16}) {
+      cpu::ThreadTeam team(n_members, places_on_two_nodes(n_members));
+      ASSERT_FALSE(team.nodes().empty());
+      EXPECT_EQ(products_of(team), expected) << n_members << " members, " << n_rows << " rows";
+    }
+  }
+}
 
 // Compares products of several types, with bias, with double arithmetic on the decoded weights.
 TEST(Linear, ComputesProductsOfSeveralTypesFromOneInput) {

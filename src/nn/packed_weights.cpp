@@ -8,6 +8,8 @@
 #include "base/check.h"
 #include "base/error.h"
 #include "cpu/numa.h"
+#include "cpu/shares.h"
+#include "nn/packing_scratch.h"
 #include "quant/unpack.h"
 
 namespace billow::nn {
@@ -18,12 +20,43 @@ namespace {
 constexpr size_t kHugePage = AddressSpace::kHugePage;
 
 constexpr size_t rounded_up(size_t n, size_t unit) { return (n + unit - 1) / unit * unit; }
+constexpr size_t rounded_to(size_t n, size_t unit) { return (n + unit / 2) / unit * unit; }
 
 }  // namespace
 
 PackedWeights::PackedWeights(const kernels::KernelTable& kernels, size_t max_bytes, Release release)
     : kernels_(&kernels), release_(std::move(release)), space_(max_bytes, "weights") {
   cpu::spread_over_nodes(space_.data(), space_.size());
+}
+
+std::vector<PackedWeights::NodeRange> PackedWeights::node_ranges(
+    std::span<const int> node_of_members) const {
+  std::vector<NodeRange> ranges;
+  const size_t n_members = node_of_members.size();
+  const auto add = [&](size_t end, int node) {
+    const size_t begin = ranges.empty() ? 0 : ranges.back().end;
+    if (end <= begin) return;
+    if (!ranges.empty() && ranges.back().node == node) {
+      ranges.back().end = end;
+    } else {
+      ranges.push_back({begin, end, node});
+    }
+  };
+  for (const Job& job : jobs_) {
+    const size_t n_units = (job.weight.n_rows + kUnitRows - 1) / kUnitRows;
+    for (size_t member = 0; member < n_members; ++member) {
+      const size_t last_unit = cpu::share_begin(n_units, member + 1, n_members);
+      const size_t n_strips = std::min(job.n_strips, last_unit * kUnitRows / quant::kStripRows);
+      add(rounded_to(job.begin + n_strips * job.strip_bytes, kHugePage), node_of_members[member]);
+    }
+  }
+  if (!ranges.empty()) add(rounded_up(used_, kHugePage), ranges.back().node);
+  return ranges;
+}
+
+void PackedWeights::place(std::span<const int> node_of_members) {
+  for (const NodeRange& range : node_ranges(node_of_members))
+    cpu::put_on_node(space_.data() + range.begin, range.end - range.begin, range.node);
 }
 
 void PackedWeights::hold() {

@@ -37,6 +37,21 @@ class PackedWeights {
   // fill. REQUIRES: pack() was not called.
   void add(tensor::Tensor& weight);
 
+  // A range of the packed form, in bytes, and the NUMA node whose threads read its rows.
+  struct NodeRange {
+    size_t begin = 0;
+    size_t end = 0;
+    int node = 0;
+    friend bool operator==(const NodeRange&, const NodeRange&) = default;
+  };
+  // Returns the ranges of all added matrices in order, with whole huge pages. A member of a team
+  // reads its share of the rows of each matrix (nn/task_order.h); member i is on node
+  // node_of_members[i].
+  std::vector<NodeRange> node_ranges(std::span<const int> node_of_members) const;
+  // Asks the system to put the packed form on these nodes. Without a call, or without nodes, it is
+  // spread over all nodes. REQUIRES: neither hold() nor pack() was called.
+  void place(std::span<const int> node_of_members);
+
   // Takes the memory for all added matrices. pack() calls it if nobody has. Throws Error if the
   // system has no memory.
   void hold();

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -102,6 +103,50 @@ TEST(PackedWeights, ReleasesEachByteOnce) {
     while (released.contains(at)) at += released[at];
     EXPECT_EQ(at, rows.data() + rows.size());
   }
+}
+
+// 4 members on two nodes. The packed form has several matrices, so each node has several ranges.
+TEST(PackedWeights, RowsAreOnTheNodeOfTheMemberThatReadsThem) {
+  constexpr size_t kHugePage = size_t{2} << 20;
+  const std::vector<int> nodes = {0, 0, 1, 1};
+  std::vector<tensor::Tensor> weights = {{nullptr, quant::Type::kQ8_0, 4096, 8192, nullptr},
+                                         {nullptr, quant::Type::kQ8_0, 4096, 2048, nullptr},
+                                         {nullptr, quant::Type::kQ4_0, 64, 48, nullptr},
+                                         {nullptr, quant::Type::kQ4_0, 4096, 8192, nullptr}};
+  size_t max_bytes = 0;
+  for (const tensor::Tensor& weight : weights)
+    max_bytes += PackedWeights::bytes_of(weight.type, weight.n_cols, weight.n_rows);
+  PackedWeights packed(kernels::select_table(), max_bytes, {});
+  for (tensor::Tensor& weight : weights) packed.add(weight);
+  const std::vector<PackedWeights::NodeRange> ranges = packed.node_ranges(nodes);
+
+  size_t end = 0;
+  for (const PackedWeights::NodeRange& range : ranges) {
+    EXPECT_EQ(range.begin, end);
+    EXPECT_EQ(range.begin % kHugePage, 0u);
+    EXPECT_TRUE(end == 0 ||
+                range.node != ranges[static_cast<size_t>(&range - &ranges[0]) - 1].node);
+    end = range.end;
+  }
+  EXPECT_EQ(end, (packed.n_bytes() + kHugePage - 1) / kHugePage * kHugePage);
+
+  const auto node_of = [&](size_t byte) {
+    const auto range = std::ranges::upper_bound(ranges, byte, {}, &PackedWeights::NodeRange::end);
+    return range == ranges.end() ? -1 : range->node;
+  };
+  size_t begin = 0;
+  size_t n_far = 0;  // strips on another node than their member, because pages are large
+  size_t n_strips = 0;
+  for (const tensor::Tensor& weight : weights) {
+    const size_t strip = quant::row(weight.type).packing.strip_bytes(weight.n_cols);
+    for (size_t row = 0; row < weight.n_rows; row += quant::kStripRows) {
+      n_far += node_of(begin) == (row < weight.n_rows / 2 ? 0 : 1) ? 0 : 1;
+      begin += strip;
+      ++n_strips;
+    }
+  }
+  EXPECT_LT(n_far, n_strips / 8) << n_far << " of " << n_strips;
+  EXPECT_TRUE(packed.node_ranges({}).empty());
 }
 
 }  // namespace
