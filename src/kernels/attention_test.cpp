@@ -292,16 +292,22 @@ void compare(const KernelTable& table, const Memory& memory, const Tokens& token
   EXPECT_LT(std::sqrt(squares / static_cast<double>(out.size())), 3e-4 * tolerance(table));
 }
 
+// With sanitizers, the reference in double precision takes most of the time, so there are fewer
+// lengths and heads.
+#ifdef NDEBUG
+constexpr std::pair<size_t, size_t> kLengths[] = {{16, 48},  {64, 64},   {80, 80},
+                                                  {112, 16}, {128, 128}, {256, 256}};
+constexpr size_t kHeads[] = {1, 3, 7, 8, 16, 40};
+#else
+constexpr std::pair<size_t, size_t> kLengths[] = {{16, 48}, {80, 80}, {256, 256}};
+constexpr size_t kHeads[] = {1, 3, 7, 40};
+#endif
+
 TEST_P(Attention, EqualsSoftmaxOverVisiblePositions) {
   for (const KvTypes types : kAllTypes) {
-    for (const auto& [k_len, v_len] : {std::pair<size_t, size_t>{16, 48},
-                                       {64, 64},
-                                       {80, 80},
-                                       {112, 16},
-                                       {128, 128},
-                                       {256, 256}}) {
+    for (const auto& [k_len, v_len] : kLengths) {
       const Memory memory(types, 600, k_len, v_len);
-      for (const size_t n_heads : {1u, 3u, 7u, 8u, 16u, 40u}) {
+      for (const size_t n_heads : kHeads) {
         if (k_len > 128 && n_heads > 7) continue;  // slow, and covered by the other cases
         for (const Tokens& tokens : shapes(n_heads)) {
           compare(*GetParam(), memory, tokens, n_heads == 3 ? 3.0f : 0.0f);

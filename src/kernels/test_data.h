@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <random>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "kernels/kernel_table.h"
@@ -32,9 +34,9 @@ inline std::vector<float> gaussian(size_t n, unsigned seed) {
   return values;
 }
 
-// Returns rows of gaussian weights in a file format. The encoders of grids are slow, especially
-// with sanitizers. So rows of large groups consist of 16 encoded groups, drawn at random.
-inline std::vector<std::byte> encoded_rows(quant::Type type, size_t n, size_t k, unsigned seed) {
+// The encoders of grids are slow, especially with sanitizers. So rows of large groups consist of 16
+// encoded groups, drawn at random.
+inline std::vector<std::byte> make_rows(quant::Type type, size_t n, size_t k, unsigned seed) {
   constexpr size_t kLargeGroup = 256;
   const quant::TypeRow& row = quant::row(type);
   std::vector<std::byte> rows(n * quant::row_bytes(type, k));
@@ -48,6 +50,16 @@ inline std::vector<std::byte> encoded_rows(quant::Type type, size_t n, size_t k,
   for (size_t at = 0; at < rows.size(); at += row.group_bytes)
     std::copy_n(&groups[random() % 16 * row.group_bytes], row.group_bytes, &rows[at]);
   return rows;
+}
+
+// Returns rows of gaussian weights in a file format. The tests of all tables use the same rows, so
+// they are encoded once. One thread at a time.
+inline const std::vector<std::byte>& encoded_rows(quant::Type type, size_t n, size_t k,
+                                                  unsigned seed) {
+  static std::map<std::tuple<quant::Type, size_t, size_t, unsigned>, std::vector<std::byte>> made;
+  const auto [rows, is_new] = made.try_emplace({type, n, k, seed});
+  if (is_new) rows->second = make_rows(type, n, k, seed);
+  return rows->second;
 }
 
 inline const KernelTable& scalar() { return *tables().back(); }

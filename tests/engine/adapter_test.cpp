@@ -87,7 +87,7 @@ TEST(Adapter, EqualsMergedWeights) {
     second.factor = 1.0f;  // without an alpha, only the scale applies
     const auto logits = [&](const std::vector<std::byte>& of, const AdapterFiles& adapters) {
       Engine engine(gguf::File::parse(of, "tiny.gguf"),
-                    {.kv_type = kernels::KvType::kF32, .adapters = adapters});
+                    {.n_threads = 1, .kv_type = kernels::KvType::kF32, .adapters = adapters});
       return logits_of(engine, tokens);
     };
     const auto expect_near = [&](const std::vector<float>& a, const std::vector<float>& b) {
@@ -134,10 +134,12 @@ TEST(Adapter, TiedEmbeddingAdapterChangesOnlyLookups) {
   const gguf::TensorInfo& old = *model.find_tensor("token_embd.weight");
   writer.add_tensor("output.weight", old.type, std::span(old.shape).first(2), old.data);
   const std::vector<int32_t> tokens = random_tokens(30, 300, 3);
-  Engine with_adapter(gguf::File::parse(tied, "tiny.gguf"),
-                      {.kv_type = kernels::KvType::kF32, .adapters = {{adapter.path}}});
+  Engine with_adapter(
+      gguf::File::parse(tied, "tiny.gguf"),
+      {.n_threads = 1, .kv_type = kernels::KvType::kF32, .adapters = {{adapter.path}}});
   const std::vector<std::byte> with_output = writer.to_bytes();
-  Engine expected(gguf::File::parse(with_output, "tiny.gguf"), {.kv_type = kernels::KvType::kF32});
+  Engine expected(gguf::File::parse(with_output, "tiny.gguf"),
+                  {.n_threads = 1, .kv_type = kernels::KvType::kF32});
   const std::vector<float> got = logits_of(with_adapter, tokens);
   const std::vector<float> wanted = logits_of(expected, tokens);
   for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], wanted[i], 1e-3f);

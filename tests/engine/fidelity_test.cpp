@@ -75,7 +75,7 @@ TEST(Fidelity, KvInFewBitsStaysCloseToTheReference) {
     for (const kernels::KernelTable* table : tested_tables()) {
       for (const Case& c :
            {Case{kernels::KvType::kQ8_0, 1e-9, 5e-3}, {kernels::KvType::kQ4_0, 1e-7, 0.8}}) {
-        TinyEngine tiny(variant.options, {.n_threads = 2, .kv_type = c.type, .kernels = table});
+        TinyEngine tiny(variant.options, {.n_threads = 1, .kv_type = c.type, .kernels = table});
         const std::vector<float> found = logits_of(tiny.engine, tokens);
         const double lost = mean_divergence(expected, found, model.n_vocab());
         EXPECT_LT(lost, c.max) << variant.name << " " << table->name << " " << name_of(c.type);

@@ -21,7 +21,8 @@ class SessionsTest : public testing::Test {
     reference::write_tiny_model(options, model_);
   }
   EngineOptions options(kernels::KvType type = kernels::KvType::kInt16) const {
-    return {.kv_type = type,
+    return {.n_threads = 1,
+            .kv_type = type,
             .max_cached = uint64_t{1} << 30,
             .sessions = {folder_ + "/sessions", uint64_t{1} << 30}};
   }
@@ -56,7 +57,7 @@ class SessionsTest : public testing::Test {
     for (unsigned i = 0; i < 3; ++i) {
       const auto [expected, n_shared] = turn(kept, prompt);
       if (!table->has_read_kernels) {
-        Engine alone(model_, {.kv_type = type, .kernels = table});
+        Engine alone(model_, {.n_threads = 1, .kv_type = type, .kernels = table});
         EXPECT_EQ(turn(alone, prompt).tokens, expected) << architecture << " turn " << i;
       }
       Engine engine(model_, on_disk);
@@ -107,7 +108,7 @@ TEST_F(SessionsTest, OtherModelOrKvTypeStartsFromTheBeginning) {
   }
   write_model({.type = quant::Type::kQ4_K, .seed = 2});
   Engine engine(model_, options());
-  Engine alone(model_, {});
+  Engine alone(model_, {.n_threads = 1});
   const Turn found = turn(engine, prompt);
   EXPECT_EQ(found.n_shared, 0u);
   EXPECT_EQ(found.tokens, turn(alone, prompt).tokens);
@@ -141,7 +142,7 @@ TEST_F(SessionsTest, EvictedTextsAreReadFromDisk) {
     wanted.max_cached = 8 * engine.memory().kv_block;
   }
   Engine engine(model_, wanted);
-  Engine alone(model_, {});
+  Engine alone(model_, {.n_threads = 1});
   std::mt19937 random(3);
   for (int round = 0; round < 30; ++round) {
     const std::vector<int32_t>& prompt = prompts[random() % prompts.size()];

@@ -83,7 +83,7 @@ TEST_P(StateDrafts, WrongDraftAtAnyTokenChangesNoAnswer) {
       const Whole expected = answer(without, prompt(n_prompt), options);
       for (size_t n_right = 0; n_right < 18; n_right += n_right < 4 ? 1 : 5) {
         // Each answer needs a new engine, because an engine drafts from its earlier answers.
-        Engine with(family_.path, drafting({.n_threads = 2, .kv_type = kv_type}));
+        Engine with(family_.path, drafting({.n_threads = 1, .kv_type = kv_type}));
         ASSERT_GT(with.memory().kv_state, 0u);
         SequenceOptions predicted = options;
         predicted.prediction =
@@ -105,7 +105,7 @@ TEST_P(StateDrafts, WrongDraftAtAnyTokenChangesNoAnswer) {
 TEST_P(StateDrafts, SmallPassesAndParallelSequencesChangeNoAnswer) {
   Engine without(family_.path, plain({.n_threads = 1}));
   for (const size_t n_batch : {3u, 20u, 512u}) {
-    Engine with(family_.path, drafting({.n_threads = 2, .n_batch = n_batch, .max_sequences = 3}));
+    Engine with(family_.path, drafting({.n_threads = 1, .n_batch = n_batch, .max_sequences = 3}));
     std::vector<Whole> expected;
     std::vector<std::unique_ptr<engine::Generation>> generations;
     for (unsigned i = 0; i < 3; ++i) {

@@ -48,9 +48,12 @@ struct TinyModelOptions {
   float final_softcap = 0;               // gemma3: of logits; 0: none
   std::optional<uint32_t> pooling = {};  // the pooling_type key
   uint64_t seed = 1;
+
+  friend bool operator==(const TinyModelOptions&, const TinyModelOptions&) = default;
 };
 
-// Returns the bytes of a GGUF file. If rows of a matrix are not a whole number of groups of its
+// Returns the bytes of a GGUF file. Keeps the latest files, because tests often make the same model
+// several times; any thread. If rows of a matrix are not a whole number of groups of its
 // type, uses Q8_0, or F32 if Q8_0 does not fit either. REQUIRES: n_head_kv divides n_head, head_dim
 // is even.
 std::vector<std::byte> make_tiny_model(const TinyModelOptions& options = {});
