@@ -167,6 +167,7 @@ void Creation::add_text(std::string_view media_type, std::string_view text) {
   hold_.add(digest_of(text));
   Part part;
   part.layer = store_.add_layer(media_type, text, &part.created);
+  if (part.created) leftovers_.add(part.layer.digest);  // another text may replace it
   parts_.push_back(std::move(part));
 }
 

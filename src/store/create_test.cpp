@@ -180,11 +180,14 @@ TEST_F(Create, AKnownJinjaTemplateAddsItsGoTemplateAndStops) {
     if (jinja != "jinja") return std::nullopt;
     return DetectedTemplate{"chatml", "{{ .Go }}", {"<|im_end|>"}};
   };
-  Model model = make(of_file(writer));
+  CreateRequest request = of_file(writer);
+  request.parameters_json = R"({"seed":8})";
+  const Model model = make(request);
   EXPECT_EQ(model.template_text, "{{ .Go }}");
-  EXPECT_EQ(model.params_json, R"({"stop":["<|im_end|>"]})");
+  EXPECT_EQ(model.params_json, R"({"stop":["<|im_end|>"],"seed":8})");
+  EXPECT_EQ(children(folder.path() + "/blobs").size(), model.stored.manifest.layers.size() + 1);
   EXPECT_EQ(statuses[1], "using autodetected template chatml");
-  CreateRequest request = of_file(writer, "own");
+  request = of_file(writer, "own");
   request.parameters_json = R"({"stop":["mine"]})";
   EXPECT_EQ(make(request).params_json, R"({"stop":["mine"]})");
   request.template_text = "T";
