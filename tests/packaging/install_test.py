@@ -4,10 +4,14 @@ import pathlib
 import re
 import shutil
 import socket
+import sys
 import unittest
 
 import package_case
-from package_case import Userland, free_port, get, package
+from package_case import ARGS, Userland, free_port, get, package, run
+
+sys.path.insert(1, str(pathlib.Path(__file__).resolve().parents[1] / "server"))
+import registry
 
 # Files that any package changes.
 SHARED = re.compile(r"^(var/(lib/(dpkg|apt|systemd|pam)|cache|log)|etc/(passwd|shadow|group|gshadow|subuid|subgid)-?$|tmp|root|proc|dev|usr/local/sbin|run)")
@@ -67,7 +71,35 @@ class Install(unittest.TestCase):
             self.assertEqual(get(port, "/readyz")[0], 200)
             self.assertEqual(get(port, "/api/tags"), (200, '{"models":[]}'))
             self.assertRegex(self.debian.run("billow", "list", env={"BILLOW_HOST": f"127.0.0.1:{port}"}).stdout, "^NAME")
+            self.expect_first_steps(port)
         self.assertTrue((self.root / "var/lib/billow").is_dir())
+
+    def expect_first_steps(self, port):
+        """What a user does after the installation: open the page, pull a model, chat. The model comes from docker-registry."""
+        status, page = get(port, "/ui/")
+        self.assertEqual((status, "<title>Billow" in page), (200, True), page[:200])
+        if not pathlib.Path(registry.PROGRAM).exists():
+            raise unittest.SkipTest(f"no {registry.PROGRAM}; tools/setup installs it")
+        models = self.root / "root/models"
+        models.mkdir()
+        run(ARGS.make_models, models, "--to-serve")
+        (models / "Modelfile").write_text("FROM /root/models/writer.gguf\nPARAMETER num_predict 8\n")
+        server = registry.Registry(pathlib.Path(self.debian.folder.name + "-registry"))
+        self.addCleanup(shutil.rmtree, server.data.parent)
+        self.addCleanup(server.stop)
+        name = f"{server.host}/me/tiny"
+
+        def billow(*words):
+            return self.debian.run("billow", *words, env={"BILLOW_HOST": f"127.0.0.1:{port}"}).stdout
+
+        billow("create", name, "-f", "/root/models/Modelfile")
+        billow("push", "--insecure", name)
+        billow("rm", name)
+        self.assertNotIn("tiny", billow("list"))
+        billow("pull", "--insecure", name)
+        self.assertIn("tiny", billow("list"))
+        self.assertNotEqual(billow("run", name, "Hello").strip(), "")
+        billow("rm", name)
 
     def test_3_with_systemd_the_service_is_enabled_and_started(self):
         for name, text in STAND_INS.items():
