@@ -20,8 +20,8 @@ bool has_several_nodes();
 // aligned to a page.
 void spread_over_nodes(void* data, size_t n_bytes);
 
-// The same, but asks for pages of one node, and of others only if that node has no free memory.
-// REQUIRES: 0 <= node < 1024.
+// Asks the system for pages of one node, and for others only if that node has no free memory. Does
+// nothing if the system refuses. REQUIRES: as above, and 0 <= node < 1024.
 void put_on_node(void* data, size_t n_bytes, int node);
 
 }  // namespace billow::cpu

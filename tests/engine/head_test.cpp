@@ -23,7 +23,7 @@ namespace {
 struct HeadEngine {
   explicit HeadEngine(const TinyHeadOptions& model, const EngineOptions& options = {})
       : bytes(TinyHeadFile(model).bytes()),
-        engine(gguf::File::parse(bytes, "tiny.gguf"), with_few_threads(options)) {}
+        engine(gguf::File::parse(bytes, "tiny.gguf"), with_one_thread(options)) {}
   std::vector<std::byte> bytes;
   Engine engine;
 };

@@ -14,19 +14,10 @@
 
 namespace billow::engine {
 
-// Sets the number of threads, unless a test has set it. Two threads of a small model spend most of
-// their time in waits for each other. So there is one thread, but two with ThreadSanitizer.
-inline EngineOptions with_few_threads(EngineOptions options) {
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-  constexpr int kThreads = 2;
-#else
-  constexpr int kThreads = 1;
-#endif
-#else
-  constexpr int kThreads = 1;
-#endif
-  if (options.n_threads == 0) options.n_threads = kThreads;
+// Returns the options with one thread, unless a test has set a number. Two threads of a small model
+// spend most of their time in waits for each other.
+inline EngineOptions with_one_thread(EngineOptions options) {
+  if (options.n_threads == 0) options.n_threads = 1;
   return options;
 }
 
@@ -34,7 +25,7 @@ inline EngineOptions with_few_threads(EngineOptions options) {
 struct TinyEngine {
   explicit TinyEngine(const reference::TinyModelOptions& model, const EngineOptions& options = {})
       : bytes(reference::make_tiny_model(model)),
-        engine(gguf::File::parse(bytes, "tiny.gguf"), with_few_threads(options)) {}
+        engine(gguf::File::parse(bytes, "tiny.gguf"), with_one_thread(options)) {}
   std::vector<std::byte> bytes;
   Engine engine;
 };
