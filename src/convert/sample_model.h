@@ -32,17 +32,27 @@ struct SampleTensor {
   }
 };
 
-inline float sample_value(std::string_view name, uint64_t i) {
+inline uint64_t sample_seed(std::string_view name) {
   uint64_t hash = 1469598103934665603u;
   for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
-  hash = (hash ^ i) * 1099511628211u;
+  return hash;
+}
+
+inline float sample_value(uint64_t seed, uint64_t i) {
+  const uint64_t hash = (seed ^ i) * 1099511628211u;
   return (static_cast<float>((hash >> 40) % 127) - 63) / 64;
 }
 
+inline float sample_value(std::string_view name, uint64_t i) {
+  return sample_value(sample_seed(name), i);
+}
+
 inline std::string sample_bytes(std::string_view name, const SampleTensor& tensor) {
+  const uint64_t seed = sample_seed(name);
+  const uint64_t n = tensor.n();
   std::string bytes;
-  for (uint64_t i = 0; i < tensor.n(); ++i) {
-    const float value = sample_value(name, i);
+  for (uint64_t i = 0; i < n; ++i) {
+    const float value = sample_value(seed, i);
     const uint16_t half =
         tensor.dtype == "F16" ? quant::f32_to_f16(value) : quant::f32_to_bf16(value);
     const bool is_wide = tensor.dtype == "F32";

@@ -62,7 +62,8 @@ class Reader {
     const size_t n = count(what);
     if (n > bytes_.size() / sizeof(float)) end(what);
     std::vector<float> values(n);
-    std::memcpy(values.data(), take(n * sizeof(float), what).data(), n * sizeof(float));
+    const std::span<const std::byte> taken = take(n * sizeof(float), what);
+    std::ranges::copy(taken, std::as_writable_bytes(std::span(values)).begin());
     return values;
   }
 
