@@ -20,8 +20,9 @@ constexpr uint64_t kMinAlignment = 8;        // by the specification
 constexpr uint64_t kMaxAlignment = 1 << 20;  // a larger one means a damaged file
 constexpr uint64_t kMaxNameBytes = 65535;    // for keys by the specification; also used for tensors
 constexpr int kMaxArrayDepth = 8;
-constexpr uint64_t kMaxReserved =
-    4096;  // max items reserved before they are read, because a count can be wrong
+// Max items reserved before they are read, because a count can be wrong.
+constexpr uint64_t kMaxReserved = 4096;
+constexpr uint64_t kMaxReservedStrings = uint64_t{1} << 19;  // 8 MiB; vocabularies have fewer
 
 // First bytes of files that people mistake for GGUF.
 struct Lookalike {
@@ -321,7 +322,7 @@ Array Parser::array(int depth) {
   if (is_string && string_arrays_ == StringArrays::kSkipped) {
     for (uint64_t i = 0; i < array.n; ++i) string("a string");
   } else if (is_string) {
-    array.strings.reserve(std::min(array.n, kMaxReserved));
+    array.strings.reserve(std::min(array.n, kMaxReservedStrings));
     for (uint64_t i = 0; i < array.n; ++i) array.strings.push_back(string("a string"));
   } else if (array.element_type == ValueType::kArray) {
     for (uint64_t i = 0; i < array.n; ++i) array.arrays.push_back(this->array(depth + 1));

@@ -220,7 +220,7 @@ GgufFacts Creation::parse_gguf(const NamedBlob& blob) {
   }
   report("parsing GGUF");
   try {
-    return facts_of(gguf::File::open_header(path));
+    return facts_of(gguf::File::open_header(path, gguf::StringArrays::kSkipped));
   } catch (const Error& error) {
     throw with_name_of_file(error, path, blob.path);
   }
@@ -340,7 +340,8 @@ Creation::Part Creation::converted(std::string_view media_type, const Conversion
 }
 
 GgufFacts Creation::facts_in(const Part& part) const {
-  return facts_of(gguf::File::open_header(store_.blob_path(part.layer.digest)));
+  return facts_of(
+      gguf::File::open_header(store_.blob_path(part.layer.digest), gguf::StringArrays::kSkipped));
 }
 
 void Creation::quantize(const std::string& type) {

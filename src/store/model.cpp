@@ -16,7 +16,7 @@ namespace {
 std::optional<GgufFacts> read_facts(const std::string& path) {
   if (path.empty()) return std::nullopt;
   try {
-    return facts_of(gguf::File::open_header(path));
+    return facts_of(gguf::File::open_header(path, gguf::StringArrays::kSkipped));
   } catch (const Error& error) {
     log::warn(error.what());
     return std::nullopt;

@@ -2,9 +2,11 @@
 // (gpt2) start from single bytes; raw-text vocabularies (gemma4 and similar) start from UTF-8
 // characters. Symbols are numbers: the id of a token, or a number above all ids for a text that
 // occurs in merges but is not a token.
+#include <algorithm>
 #include <array>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "base/error.h"
 #include "base/utf8.h"
@@ -70,9 +72,9 @@ class BpeEncoder : public Encoder {
     return symbol < static_cast<uint32_t>(vocabulary_.n_tokens());
   }
 
-  // Returns the number of a text. Gives the text a new number if it has none.
-  uint32_t intern(std::string_view text) {
-    const TokenId id = vocabulary_.find(text);
+  // Returns the number of a text whose token is `id`. Gives the text a new number if it has no
+  // token and no number.
+  uint32_t intern(std::string_view text, TokenId id) {
     if (id != kNoToken) return static_cast<uint32_t>(id);
     const auto next =
         static_cast<uint32_t>(static_cast<size_t>(vocabulary_.n_tokens()) + others_.size());
@@ -85,8 +87,9 @@ class BpeEncoder : public Encoder {
       if (raw_text_) {
         byte_tokens_[byte] = vocabulary_.find_byte(static_cast<unsigned char>(byte));
       } else {
-        byte_symbols_[byte] = intern(spell_bytes({&c, 1}));
-        byte_tokens_[byte] = vocabulary_.find(spell_bytes({&c, 1}));
+        const std::string spelled = spell_bytes({&c, 1});
+        byte_tokens_[byte] = vocabulary_.find(spelled);
+        byte_symbols_[byte] = intern(spelled, byte_tokens_[byte]);
       }
     }
   }
@@ -103,21 +106,55 @@ class BpeEncoder : public Encoder {
     if (n > kMaxMerges) throw vocabulary_error(file, "more merges than 2^30");
     merged_.reserve(n);
     ranks_.reserve(n);
-    std::string joined;
-    for (size_t rank = 0; rank < n; ++rank) {
-      const std::string_view merge = merges->strings[rank];
-      const size_t space = merge.find(' ', 1);
-      if (space == std::string_view::npos) {
+    SomeMerges some;
+    for (size_t begin = 0; begin < n; begin += SomeMerges::kMax) {
+      const size_t end = std::min(begin + SomeMerges::kMax, n);
+      some.clear();
+      for (size_t rank = begin; rank < end; ++rank) {
+        if (some.add(merges->strings[rank])) continue;
         throw vocabulary_error(file, std::string(kKey) + "[" + std::to_string(rank) +
                                          "] must be two texts separated by a space");
       }
+      add_merges(some);
+    }
+  }
+
+  // A few merges, which are looked up together.
+  struct SomeMerges {
+    static constexpr size_t kMax = 64;
+    std::vector<std::string_view> texts;  // of each merge: left, right, both joined
+    std::vector<TokenId> tokens;          // of the texts
+    std::vector<uint32_t> symbols;        // of the texts
+    std::array<std::string, kMax> joined;
+
+    size_t n() const { return texts.size() / 3; }
+    void clear() { texts.clear(); }
+    // Returns false if `merge` is not two texts separated by a space.
+    bool add(std::string_view merge) {
+      const size_t space = merge.find(' ', 1);
+      if (space == std::string_view::npos) return false;
       const std::string_view left = merge.substr(0, space);
       const std::string_view right = merge.substr(space + 1);
-      const uint32_t left_symbol = intern(left);
-      const uint32_t right_symbol = intern(right);
-      ranks_.insert(left_symbol, right_symbol, static_cast<uint32_t>(rank));
-      joined.assign(left).append(right);
-      merged_.push_back(intern(joined));
+      std::string& both = joined[n()];
+      both.assign(left).append(right);
+      texts.insert(texts.end(), {left, right, both});
+      return true;
+    }
+  };
+
+  // Adds merges whose ranks follow those of the merges before.
+  void add_merges(SomeMerges& some) {
+    some.tokens.resize(some.texts.size());
+    some.symbols.resize(some.texts.size());
+    vocabulary_.find_all(some.texts, some.tokens);
+    for (size_t i = 0; i < some.texts.size(); ++i)
+      some.symbols[i] = intern(some.texts[i], some.tokens[i]);
+    for (size_t i = 0; i < some.n(); ++i)
+      ranks_.prefetch(some.symbols[3 * i], some.symbols[3 * i + 1]);
+    for (size_t i = 0; i < some.n(); ++i) {
+      const auto rank = static_cast<uint32_t>(merged_.size());
+      ranks_.insert(some.symbols[3 * i], some.symbols[3 * i + 1], rank);
+      merged_.push_back(some.symbols[3 * i + 2]);
     }
   }
 

@@ -34,6 +34,11 @@ class PairMap {
     return slot.value;
   }
 
+  // Fetches the slot of a pair from memory, for a later insert() or find().
+  void prefetch(uint32_t first, uint32_t second) const noexcept {
+    __builtin_prefetch(&slots_[place_of(key_of(first, second))], 1);
+  }
+
   // Returns the value of a pair; kAbsent if the pair was never inserted.
   uint32_t find(uint32_t first, uint32_t second) const noexcept {
     return slots_[locate(key_of(first, second))].value;
@@ -49,13 +54,18 @@ class PairMap {
     return (uint64_t{first} << 32) | second;
   }
 
+  // Returns where the search for `key` begins.
+  size_t place_of(uint64_t key) const noexcept {
+    uint64_t hash = (key ^ (key >> 29)) * 0x9E3779B97F4A7C15u;
+    hash ^= hash >> 32;
+    return static_cast<size_t>(hash) & (slots_.size() - 1);
+  }
+
   // Returns the slot of `key`, or the empty slot for it. The array is never full, so the search
   // ends.
   size_t locate(uint64_t key) const noexcept {
-    uint64_t hash = (key ^ (key >> 29)) * 0x9E3779B97F4A7C15u;
-    hash ^= hash >> 32;
     const size_t mask = slots_.size() - 1;
-    size_t at = static_cast<size_t>(hash) & mask;
+    size_t at = place_of(key);
     while (slots_[at].value != kAbsent && slots_[at].key != key) at = (at + 1) & mask;
     return at;
   }

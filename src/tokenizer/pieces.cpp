@@ -75,6 +75,7 @@ std::string join_lone_apostrophes(std::string_view text) {
 }  // namespace
 
 Pieces::Pieces(const Settings& settings, const Vocabulary& vocabulary) {
+  bytes_.reserve(vocabulary.n_bytes());  // few pieces are longer than the texts of their tokens
   begins_.reserve(static_cast<size_t>(vocabulary.n_tokens()) + 1);
   begins_.push_back(0);
   for (TokenId id = 0; id < vocabulary.n_tokens(); ++id) {

@@ -1,6 +1,7 @@
 #include "tokenizer/vocabulary.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <functional>
@@ -12,6 +13,7 @@ namespace billow::tokenizer {
 namespace {
 
 constexpr size_t kMaxTokens = size_t{1} << 30;
+constexpr size_t kLookupsAtOnce = 64;  // lookups that wait for memory together
 
 bool is_number(gguf::ValueType type) {
   return type != gguf::ValueType::kString && type != gguf::ValueType::kArray;
@@ -65,6 +67,9 @@ void Vocabulary::read_texts(const gguf::File& file) {
   }
   if (tokens->n > kMaxTokens) throw vocabulary_error(file, "more tokens than 2^30");
   const size_t n = std::min(tokens->strings.size(), n_embeddings(file));
+  size_t n_bytes = 0;
+  for (size_t i = 0; i < n; ++i) n_bytes += tokens->strings[i].size();
+  bytes_.reserve(n_bytes);
   begins_.reserve(n + 1);
   begins_.push_back(0);
   for (size_t i = 0; i < n; ++i) {
@@ -88,15 +93,24 @@ void Vocabulary::read_texts(const gguf::File& file) {
 size_t Vocabulary::index_texts() {
   places_.resize(std::bit_ceil(2 * static_cast<size_t>(n_tokens())));
   size_t n_duplicates = 0;
-  for (TokenId id = 0; id < n_tokens(); ++id) {
-    const size_t hash = hash_of(text(id));
-    Place& place = places_[locate(text(id), hash)];
-    if (place.id != kNoToken) {
-      ++n_duplicates;
-    } else {
-      place = {upper_half(hash), id};
+  const size_t n = types_.size();
+  std::array<size_t, kLookupsAtOnce> hashes;
+  for (size_t begin = 0; begin < n; begin += kLookupsAtOnce) {
+    const size_t end = std::min(begin + kLookupsAtOnce, n);
+    for (size_t i = begin; i < end; ++i) {
+      hashes[i - begin] = hash_of(text(static_cast<TokenId>(i)));
+      __builtin_prefetch(&places_[hashes[i - begin] & (places_.size() - 1)], 1);
     }
-    max_token_bytes_ = std::max(max_token_bytes_, text(id).size());
+    for (size_t i = begin; i < end; ++i) {
+      const auto id = static_cast<TokenId>(i);
+      Place& place = places_[locate(text(id), hashes[i - begin])];
+      if (place.id != kNoToken) {
+        ++n_duplicates;
+      } else {
+        place = {upper_half(hashes[i - begin]), id};
+      }
+      max_token_bytes_ = std::max(max_token_bytes_, text(id).size());
+    }
   }
   return n_duplicates;
 }
@@ -148,6 +162,30 @@ float Vocabulary::score(TokenId id) const noexcept {
 
 TokenId Vocabulary::find(std::string_view text) const noexcept {
   return places_[locate(text, hash_of(text))].id;
+}
+
+void Vocabulary::find_all(std::span<const std::string_view> texts,
+                          std::span<TokenId> tokens) const noexcept {
+  const size_t mask = places_.size() - 1;
+  std::array<size_t, kLookupsAtOnce> hashes;
+  for (size_t begin = 0; begin < texts.size(); begin += kLookupsAtOnce) {
+    const auto some = texts.subspan(begin, std::min(kLookupsAtOnce, texts.size() - begin));
+    for (size_t i = 0; i < some.size(); ++i) {
+      hashes[i] = hash_of(some[i]);
+      __builtin_prefetch(&places_[hashes[i] & mask]);
+    }
+    // The text of the first token at the place is probably the wanted text.
+    for (size_t i = 0; i < some.size(); ++i) {
+      const TokenId first = places_[hashes[i] & mask].id;
+      if (first != kNoToken) __builtin_prefetch(&begins_[static_cast<size_t>(first)]);
+    }
+    for (size_t i = 0; i < some.size(); ++i) {
+      const TokenId first = places_[hashes[i] & mask].id;
+      if (first != kNoToken) __builtin_prefetch(text(first).data());
+    }
+    for (size_t i = 0; i < some.size(); ++i)
+      tokens[begin + i] = places_[locate(some[i], hashes[i])].id;
+  }
 }
 
 TokenId Vocabulary::find_byte(unsigned char byte) const noexcept {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,6 +28,7 @@ class Vocabulary {
   TokenId n_tokens() const noexcept { return static_cast<TokenId>(types_.size()); }
   bool has(TokenId id) const noexcept { return id >= 0 && id < n_tokens(); }
   size_t max_token_bytes() const noexcept { return max_token_bytes_; }
+  size_t n_bytes() const noexcept { return bytes_.size(); }  // of all texts
   bool has_scores() const noexcept { return !scores_.empty(); }
 
   // REQUIRES (for all four): has(id).
@@ -37,6 +39,10 @@ class Vocabulary {
 
   // Returns the token with exactly this text, or kNoToken.
   TokenId find(std::string_view text) const noexcept;
+  // Sets tokens[i] to find(texts[i]). The lookups wait for memory together, so this is faster than
+  // single lookups.
+  // REQUIRES: as many tokens as texts.
+  void find_all(std::span<const std::string_view> texts, std::span<TokenId> tokens) const noexcept;
   // Returns the token <0xXX> of a byte, or kNoToken.
   TokenId find_byte(unsigned char byte) const noexcept;
 
