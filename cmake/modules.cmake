@@ -45,6 +45,8 @@ set(BILLOW_OUTSIDE_TABLE
 # Builds with sanitizers optimise these modules and these tests, because their speed determines the duration of the
 # tests. Without optimisation, the other modules compile in a third of the time. Builds of fuzzers optimise all modules.
 set(BILLOW_COMPUTING_MODULES base gguf tokenizer prompt quant convert quantize output tensor nn kv vision arch engine)
+# The modules that read binary formats. Fuzzers learn their numbers from comparisons.
+set(BILLOW_BINARY_FORMATS gguf image quantize arch llama vision)
 set(BILLOW_COMPUTING_TESTS test_kernels test_nn test_quant test_vision test_output test_prompt test_families)
 
 # billow_optimise(TARGET NAME LIST): optimises the target in builds with sanitizers if LIST contains NAME.
@@ -72,6 +74,9 @@ function(billow_module name)
     target_include_directories(billow_${name} PUBLIC ${CMAKE_SOURCE_DIR}/src)
     target_link_libraries(billow_${name} PUBLIC ${deps} ${ARG_LIBS} PRIVATE billow_warnings)
     billow_optimise(billow_${name} ${name} BILLOW_COMPUTING_MODULES)
+    if(BILLOW_FUZZ AND name IN_LIST BILLOW_BINARY_FORMATS)
+      target_compile_options(billow_${name} PRIVATE -fsanitize-coverage=trace-cmp)
+    endif()
   else()
     add_library(billow_${name} INTERFACE)
     target_include_directories(billow_${name} INTERFACE ${CMAKE_SOURCE_DIR}/src)

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <fstream>
 #include <span>
 #include <sstream>
 #include <string>
@@ -12,6 +13,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "base/test_folder.h"
 #include "convert/convert.h"
 #include "convert/sample_model.h"
 #include "gguf/file.h"
@@ -25,8 +27,9 @@ constexpr uint64_t kWidth = SampleModel::kWidth;
 constexpr uint64_t kFeedForward = SampleModel::kFeedForward;
 constexpr uint64_t kTokens = 4;
 constexpr uint64_t kRank = 2;
+constexpr const char* kTensors = "model.safetensors";
 
-void make_model(SampleModel& model) {
+void make_text_model(SampleModel& model) {
   for (const char* name : {"model.embed_tokens", "lm_head"})
     model.linear(name, kTokens, kWidth, false);
   model.tensors["model.norm.weight"] = {{kWidth}, "F32"};
@@ -52,8 +55,9 @@ void make_model(SampleModel& model) {
           "model":{"type":"BPE","vocab":{"a":0,"b":1,"ab":2},"merges":["a b"]}})");
 }
 
-// Adds a part for pictures: one layer of SigLIP, and Gemma 3's projector.
-void add_pictures(SampleModel& model) {
+// Makes a model with a part for pictures: one layer of SigLIP, and Gemma 3's projector.
+void make_pictures_model(SampleModel& model) {
+  make_text_model(model);
   const std::string tower = "vision_tower.vision_model.";
   const std::string layer = tower + "encoder.layers.0.";
   model.tensors[tower + "embeddings.patch_embedding.weight"] = {{kWidth, 3, 2, 2}, "F32"};
@@ -74,6 +78,12 @@ void add_pictures(SampleModel& model) {
                                    {"image_size", 8},        {"patch_size", 2}};
   model.texts["preprocessor_config.json"] =
       R"({"image_mean":[0.5,0.5,0.5],"image_std":[0.5,0.5,0.5]})";
+}
+
+// Makes a base model of adapters. Only its texts are read.
+void make_base(SampleModel& model) {
+  make_text_model(model);
+  model.tensors.clear();
 }
 
 void make_adapter(SampleModel& adapter) {
@@ -98,6 +108,34 @@ convert::SampleTensors tensors_of(const std::string& lines) {
   return tensors;
 }
 
+using Files = std::vector<convert::SourceFile>;
+
+// The files of a model that all runs share. They exist as long as the program.
+class SharedModel {
+ public:
+  explicit SharedModel(void (*make)(SampleModel&)) {
+    make(model_);
+    files_ = model_.files();
+  }
+
+  // Returns the files of the model. `bytes` replace the file `name`, until the next call.
+  Files with(const std::string& name, std::string_view bytes) const {
+    static const TestFolder folder;
+    const std::string path = folder.file("input");
+    std::ofstream(path, std::ios::binary)
+        .write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+    Files files = files_;
+    std::erase_if(files, [&](const convert::SourceFile& file) { return file.name == name; });
+    files.push_back({name, path});
+    return files;
+  }
+  const Files& files() const { return files_; }
+
+ private:
+  SampleModel model_;
+  Files files_;
+};
+
 template <typename Convert>
 void attempt(Convert convert) {
   std::vector<std::byte> file;
@@ -114,8 +152,11 @@ void attempt(Convert convert) {
   gguf::File::parse(file, "fuzz");
 }
 
-void attempt_projector(SampleModel& model) {
-  const std::vector<convert::SourceFile> files = model.files();
+void attempt_model(const Files& files) {
+  attempt([&](const auto& sink) { convert::convert(files, {}, {}, sink); });
+}
+
+void attempt_projector(const Files& files) {
   convert::Options options;
   options.part = convert::Part::kPictures;
   attempt([&](const auto& sink) { convert::convert(files, options, {}, sink); });
@@ -124,6 +165,10 @@ void attempt_projector(SampleModel& model) {
   } catch (const Error&) {
     return;
   }
+}
+
+void attempt_adapter(const Files& adapter, const Files& base) {
+  attempt([&](const auto& sink) { convert::convert_adapter(adapter, base, {}, {}, sink); });
 }
 
 }  // namespace
@@ -141,31 +186,39 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     kNewerProcessor,
     kParts
   };
-  const auto part = static_cast<Part>(data[0] % kParts);
+  static const SharedModel model(make_text_model);
+  static const SharedModel base(make_base);
+  static const SharedModel pictures(make_pictures_model);
+  static const SharedModel adapter(make_adapter);
   const std::string bytes(reinterpret_cast<const char*>(data) + 1, size - 1);
-  SampleModel model;
-  make_model(model);
-  if (part >= kPicturesConfig) {
-    add_pictures(model);
-    if (part == kPicturesConfig) model.texts["config.json"] = bytes;
-    if (part == kPicturesTensors) model.tensors = tensors_of(bytes);
-    if (part == kProcessor) model.texts["preprocessor_config.json"] = bytes;
-    if (part == kNewerProcessor) model.texts["processor_config.json"] = bytes;
-    attempt_projector(model);
-    return 0;
+  switch (data[0] % kParts) {
+    case kModelConfig:
+      attempt_model(model.with("config.json", bytes));
+      break;
+    case kBaseConfig:
+      attempt_adapter(adapter.files(), base.with("config.json", bytes));
+      break;
+    case kAdapterConfig:
+      attempt_adapter(adapter.with("adapter_config.json", bytes), base.files());
+      break;
+    case kAdapterTensors:
+      attempt_adapter(adapter.with(kTensors, convert::safetensors_bytes(tensors_of(bytes))),
+                      base.files());
+      break;
+    case kPicturesConfig:
+      attempt_projector(pictures.with("config.json", bytes));
+      break;
+    case kPicturesTensors:
+      attempt_projector(pictures.with(kTensors, convert::safetensors_bytes(tensors_of(bytes))));
+      break;
+    case kProcessor:
+      attempt_projector(pictures.with("preprocessor_config.json", bytes));
+      break;
+    case kNewerProcessor:
+      attempt_projector(pictures.with("processor_config.json", bytes));
+      break;
+    default:
+      break;
   }
-  if (part == kModelConfig || part == kBaseConfig) model.texts["config.json"] = bytes;
-  if (part == kModelConfig) {
-    attempt([&](const auto& sink) { convert::convert(model.files(), {}, {}, sink); });
-    return 0;
-  }
-  model.tensors.clear();
-  SampleModel adapter;
-  make_adapter(adapter);
-  if (part == kAdapterConfig) adapter.texts["adapter_config.json"] = bytes;
-  if (part == kAdapterTensors) adapter.tensors = tensors_of(bytes);
-  attempt([&](const auto& sink) {
-    convert::convert_adapter(adapter.files(), model.files(), {}, {}, sink);
-  });
   return 0;
 }

@@ -2,6 +2,7 @@
 // and a control token.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -14,6 +15,7 @@ namespace billow::constraint {
 
 struct SampleTokens {
   std::vector<std::string> texts;
+  std::array<std::vector<int32_t>, 256> by_first_byte;
   int32_t control = 0;
   int32_t end = 0;
 
@@ -29,6 +31,10 @@ struct SampleTokens {
     texts.emplace_back();
     end = static_cast<int32_t>(texts.size());
     texts.emplace_back();
+    for (size_t i = 0; i < texts.size(); ++i)
+      if (!texts[i].empty())
+        by_first_byte[static_cast<unsigned char>(texts[i].front())].push_back(
+            static_cast<int32_t>(i));
   }
 
   // Returns the text of a token.
@@ -41,11 +47,15 @@ struct SampleTokens {
     std::vector<int32_t> tokens;
     while (!text.empty()) {
       int32_t best = static_cast<unsigned char>(text.front());
-      for (size_t i = 0; i < texts.size(); ++i)
-        if (text.starts_with(texts[i]) && texts[i].size() > texts[static_cast<size_t>(best)].size())
-          best = static_cast<int32_t>(i);
+      size_t n_best = 1;
+      for (const int32_t token : by_first_byte[static_cast<unsigned char>(text.front())]) {
+        const std::string& piece = texts[static_cast<size_t>(token)];
+        if (piece.size() <= n_best || !text.starts_with(piece)) continue;
+        best = token;
+        n_best = piece.size();
+      }
       tokens.push_back(best);
-      text.remove_prefix(texts[static_cast<size_t>(best)].size());
+      text.remove_prefix(n_best);
     }
     return tokens;
   }

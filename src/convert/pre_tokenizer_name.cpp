@@ -19,6 +19,8 @@ namespace billow::convert {
 namespace {
 
 constexpr size_t kMaxSteps = 16;
+// Every known vocabulary has more pieces.
+constexpr size_t kMinKnownPieces = 10'000;
 
 // A way in which tokenizer.json splits texts, and the name of the rule in GGUF.
 struct Cutting {
@@ -156,6 +158,7 @@ std::string pre_tokenizer_name(const DocumentFields* tokenizer, const Vocabulary
     const auto* family = tokenizer::find_pre_tokenizer_family(cutting->name);
     return std::string(known_name_of(*family, vocabulary).value_or(cutting->name));
   }
+  if (vocabulary.pieces.size() < kMinKnownPieces) not_known(steps);
   for (const tokenizer::PreTokenizerFamily& family : tokenizer::pre_tokenizer_families()) {
     if ((family.flags & tokenizer::kRawText) != 0) continue;
     if (const auto name = known_name_of(family, vocabulary)) return std::string(*name);
