@@ -55,9 +55,11 @@ void make_text_model(SampleModel& model) {
           "model":{"type":"BPE","vocab":{"a":0,"b":1,"ab":2},"merges":["a b"]}})");
 }
 
-// Makes a model with a part for pictures: one layer of SigLIP, and Gemma 3's projector.
+// Makes a model with a part for pictures: one layer of SigLIP, and Gemma 3's projector. It has no
+// tensors for text, because the conversion of pictures skips them.
 void make_pictures_model(SampleModel& model) {
   make_text_model(model);
+  model.tensors.clear();
   const std::string tower = "vision_tower.vision_model.";
   const std::string layer = tower + "encoder.layers.0.";
   model.tensors[tower + "embeddings.patch_embedding.weight"] = {{kWidth, 3, 2, 2}, "F32"};
