@@ -98,7 +98,7 @@ export const faultCases = ({ setting, control, front, open, shot }) => {
       await page.locator('#composer').fill('kept while the server is down');
       await shot(page, 'server-gone');
       await control('start');
-      await page.getByText('The server is back').waitFor({ timeout: 20_000 });
+      await page.getByText('The server is back').waitFor({ timeout: 90_000 });
       assert.equal(await page.locator('#composer').inputValue(), 'kept while the server is down');
     },
 
@@ -108,9 +108,9 @@ export const faultCases = ({ setting, control, front, open, shot }) => {
       await open(page, setting.narrow);
       await page.locator('#composer').fill('1 2 3');
       await page.keyboard.press('Enter');
-      await page.getByText(/The server is busy/).first().waitFor({ timeout: 20_000 });
+      await page.getByText(/The server is busy/).first().waitFor({ timeout: 90_000 });
       await control('empty');
-      await page.getByRole('button', { name: /Again|Try again/ }).waitFor({ timeout: 40_000 });
+      await page.getByRole('button', { name: /Again|Try again/ }).waitFor({ timeout: 90_000 });
       assert.equal(await page.locator('.error').count(), 0);
     },
 

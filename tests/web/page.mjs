@@ -239,7 +239,7 @@ const cases = {
     assert.equal(await page.locator('.list').evaluate((list) => list.scrollTop), top, 'the reader is not scrolled down');
     // Typing works during the answer.
     await page.locator('#composer').fill('the next question');
-    await page.getByRole('button', { name: 'Again' }).waitFor({ timeout: 60_000 });
+    await page.getByRole('button', { name: 'Again' }).waitFor({ timeout: 90_000 });
     assert.equal(await page.locator('#composer').inputValue(), 'the next question');
     const frames = (await page.evaluate(() => window.frames_)).sort((a, b) => a - b);
     const median = frames[Math.floor(frames.length / 2)];
@@ -254,7 +254,7 @@ const cases = {
     assert.equal(await page.locator('.pickers select').count(), 2);
     await page.locator('#composer').fill('1 2 3');
     await page.keyboard.press('Enter');
-    await page.getByRole('button', { name: 'Again' }).nth(1).waitFor({ timeout: 20_000 });
+    await page.getByRole('button', { name: 'Again' }).nth(1).waitFor({ timeout: 90_000 });
     await axe(page, 'compare');
     await shot(page, 'compare');
     await page.getByRole('button', { name: 'Continue with this answer' }).click();
@@ -503,7 +503,7 @@ for (const [name, run] of Object.entries(cases)) {
   if (setting.names.length > 0 && !setting.names.includes(name)) continue;
   const began = Date.now();
   const context = await browser.newContext({ viewport: DESKTOP, reducedMotion: 'reduce', colorScheme: 'light' });
-  context.setDefaultTimeout(12_000);
+  context.setDefaultTimeout(60_000);
   const faults = [];
   await context.exposeFunction('onViolation', (text) => faults.push(`policy: ${text}`));
   await context.addInitScript(() => addEventListener('securitypolicyviolation', (event) => window.onViolation(`${event.violatedDirective} ${event.blockedURI} ${event.sample}`)));

@@ -3,7 +3,7 @@
 export async function ask(page, text) {
   await page.locator('#composer').fill(text);
   await page.keyboard.press('Enter');
-  await page.getByRole('button', { name: 'Again' }).first().waitFor({ timeout: 20_000 });
+  await page.getByRole('button', { name: 'Again' }).first().waitFor({ timeout: 90_000 });
 }
 
 // Requests an answer in a format that needs a long text. Without it, these models end at random,

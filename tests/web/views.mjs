@@ -194,10 +194,10 @@ export const viewCases = ({ setting, control, front, open, shot, axe }) => ({
     await open(page, setting.narrow);
     await page.locator('#composer').fill('1 2 3');
     await page.keyboard.press('Enter');
-    await page.getByText('Waiting in the queue: 1 before this one').waitFor({ timeout: 20_000 });
+    await page.getByText('Waiting in the queue: 1 before this one').waitFor({ timeout: 90_000 });
     await shot(page, 'place');
     await control('empty');
-    await page.getByRole('button', { name: /Again/ }).waitFor({ timeout: 40_000 });
+    await page.getByRole('button', { name: /Again/ }).waitFor({ timeout: 90_000 });
     assert.equal(await page.locator('.error').count(), 0);
   },
 });
