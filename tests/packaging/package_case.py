@@ -5,6 +5,7 @@ import http.client
 import os
 import pathlib
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -105,8 +106,13 @@ class Userland:
                 wait_ready(port, process, log)
                 yield process
             finally:
+                # A program that changes its user loses the signal of --kill-child, so the process gets one here.
+                children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
                 process.kill()
                 process.wait()
+                for child in map(int, children):
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(child, signal.SIGKILL)
 
 
 def wait_ready(port, process, log):
