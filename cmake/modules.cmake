@@ -45,9 +45,10 @@ set(BILLOW_OUTSIDE_TABLE
 # Builds with sanitizers optimise these modules and these tests, because their speed determines the duration of the
 # tests. Without optimisation, the other modules compile in a third of the time. Builds of fuzzers optimise all modules.
 set(BILLOW_COMPUTING_MODULES base gguf tokenizer prompt quant convert quantize output tensor nn kv vision arch engine)
+set(BILLOW_COMPUTING_TESTS test_kernels test_nn test_quant test_vision test_output test_prompt test_families)
+
 # The modules that read binary formats. Fuzzers learn their numbers from comparisons.
 set(BILLOW_BINARY_FORMATS gguf image quantize arch llama vision)
-set(BILLOW_COMPUTING_TESTS test_kernels test_nn test_quant test_vision test_output test_prompt test_families)
 
 # billow_optimise(TARGET NAME LIST): optimises the target in builds with sanitizers if LIST contains NAME.
 function(billow_optimise target name names)
