@@ -156,7 +156,7 @@ function(billow_test name)
   set(tests ${CMAKE_CURRENT_BINARY_DIR}/${name}_tests.cmake)
   add_custom_command(TARGET ${name} POST_BUILD BYPRODUCTS ${tests}
     COMMAND /usr/bin/python3 ${CMAKE_SOURCE_DIR}/cmake/discover_tests.py $<TARGET_FILE:${name}> ${tests} ${ARG_CASES}
-            LABELS ${ARG_LABEL} TIMEOUT 1200 ${ARG_PROPERTIES}
+            LABELS ${ARG_LABEL} ${ARG_PROPERTIES}
     VERBATIM)
   # A program that is not built is a test that fails.
   file(CONFIGURE OUTPUT ${name}_include.cmake CONTENT

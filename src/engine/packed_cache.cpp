@@ -190,7 +190,10 @@ void PackedCache::write(const Key& key, std::span<const std::byte> bytes,
       folder_.write(key.name, bytes.size() + n_footer, &why);
   if (!writer) return log::info("the packed weights are not kept: " + why);
   for (size_t i = 0; i < n_pieces_of(bytes.size()); ++i) {
-    if (stop.stop_requested()) return;
+    if (stop.stop_requested()) {
+      return log::info(
+          "the packed weights are not kept: the model was unloaded while they were written");
+    }
     const std::span<const std::byte> piece = piece_of(bytes, i);
     writer->write(piece);
     footer.sums.push_back(sum_of(piece));

@@ -42,7 +42,6 @@ class PackedWeights {
     size_t begin = 0;
     size_t end = 0;
     int node = 0;
-    friend bool operator==(const NodeRange&, const NodeRange&) = default;
   };
   // Returns the ranges of all added matrices in order, with whole huge pages. A member of a team
   // reads its share of the rows of each matrix (nn/task_order.h); member i is on node
