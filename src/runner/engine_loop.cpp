@@ -326,9 +326,10 @@ bool EngineLoop::wait_for_work() {
   }
   any_able = any_able || (engine_->embeds() && !engine_->embeds_waiting());
   // A step can help sequences that wait for memory: they get memory or end. This does not apply
-  // while a sequence is held, or while the server decides about memory.
-  const bool can_step =
-      any_able || !text_questions_.empty() || (!engine_->idle() && !any_held && !engine_->asking());
+  // while a sequence is held, or while the server decides about memory. If a text has ended, its
+  // memory may be enough, and the server need not decide.
+  const bool can_step = any_able || !text_questions_.empty() || std::exchange(has_freed_, false) ||
+                        (!engine_->idle() && !any_held && !engine_->asking());
   const auto has_work = [&] { return can_step || shared_->news || shared_->stopping; };
   std::unique_lock lock(shared_->mutex);
   while (!has_work() && engine_->has_to_save()) {
@@ -529,6 +530,7 @@ void EngineLoop::end_finished() {
   notify(news);
   if (ended.empty()) return;
   ended.clear();
+  has_freed_ = true;
   engine_->trim();
   lock.lock();
   shared_->memory = engine_->memory();

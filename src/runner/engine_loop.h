@@ -247,6 +247,7 @@ class EngineLoop {
   std::vector<std::shared_ptr<EmbedJob>> jobs_;
   std::vector<TextQuestion> text_questions_;
   uint64_t budget_version_ = 0;
+  bool has_freed_ = false;  // a text has ended since the last pass
   std::thread thread_;
 };
 

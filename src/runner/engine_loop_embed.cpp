@@ -78,6 +78,7 @@ void EngineLoop::start(const std::shared_ptr<EmbedJob>& job) {
 void EngineLoop::end(EmbedJob& job) {
   for (const auto& embedding : job.embeddings) engine_->cancel(*embedding);
   job.embeddings.clear();
+  has_freed_ = true;
   job.vectors.time = Clock::now() - job.begun;
   job.ended = true;
   --shared_->n_running;

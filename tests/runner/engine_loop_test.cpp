@@ -62,6 +62,27 @@ TEST(EngineLoop, ReportsActiveBudgetAndWantedMemory) {
   EXPECT_EQ(tiny.loop.state().memory.wanted, 0u);
 }
 
+// An answer that waits for memory gets that of an answer that ends, although nobody reads the other
+// answer and the server sends no budget.
+TEST(EngineLoop, AnswerGetsTheMemoryOfAnotherOne) {
+  TinyLoop tiny({}, {.max_sequences = 2, .asks_for_memory = true});
+  const context::MemoryNeed need = tiny.loop.need();
+  tiny.loop.set_memory_budget(
+      {need.weight_bytes + need.scratch_bytes(1024) + need.kv_bytes(1024), 1});
+  AnswerRequest one = request(1, 900);
+  one.options.context.sizes = {1024};
+  AnswerRequest other = one;
+  other.options.max_new_tokens = 5;
+  const auto first = tiny.loop.submit(std::move(one));
+  const auto second = tiny.loop.submit(std::move(other));
+  ASSERT_TRUE(comes_true([&] {
+    const LoopState state = tiny.loop.state();
+    return state.n_running + state.n_waiting == 0;
+  }));
+  EXPECT_EQ(second->end().tokens.size(), 5u);
+  EXPECT_EQ(first->end().tokens.size(), 900u);
+}
+
 // The server may raise the loop's budget. An answer that lacks memory waits until the server has
 // decided.
 TEST(EngineLoop, AsksForMemoryBeforeItCompacts) {
