@@ -28,14 +28,22 @@ size_t context_of(const gguf::File& file, const EngineOptions& options) {
 }
 
 // Returns options for a file name and contents that identify the KV. The KV of given tokens depends
-// on the model's file, the build, the instruction set and the type.
-kv::PrefixFileOptions sessions_of(const gguf::File& file, const kernels::KernelTable& kernels,
+// on the model's file, the projector's file (tokens of pictures), the build, the instruction set
+// and the type. `pictures` may be null.
+kv::PrefixFileOptions sessions_of(const gguf::File& file, const PictureReader* pictures,
+                                  const kernels::KernelTable& kernels,
                                   const EngineOptions& options) {
-  const std::string versions = file.versions();
+  std::string versions = file.versions();
   if (versions.empty() || build_id().empty()) return {};
   const std::string path = std::filesystem::absolute(file.path()).string();
-  const std::string of_one_file = path + "\n" + std::string(kernels.name) + "\n" +
-                                  std::to_string(static_cast<int>(options.kv_type)) + "\n";
+  std::string of_one_file = path + "\n" + std::string(kernels.name) + "\n" +
+                            std::to_string(static_cast<int>(options.kv_type)) + "\n";
+  if (pictures != nullptr) {
+    const gguf::File& projector = pictures->file_on_disk();
+    if (projector.versions().empty()) return {};
+    of_one_file += std::filesystem::absolute(projector.path()).string() + "\n";
+    versions += projector.versions();
+  }
   return {.folder = options.sessions.path,
           .max_bytes = options.sessions.max_bytes,
           .name = cache_name(of_one_file),
@@ -130,7 +138,7 @@ Engine::Engine(gguf::File file, const EngineOptions& options)
            .n_draft_states = draft_states(options.max_draft),
            .other_groups = draft_model_ ? draft_model_->need().kv_groups : std::vector<kv::Group>(),
            .max_cached = options.max_cached,
-           .sessions = sessions_of(file_, *kernels_, options),
+           .sessions = sessions_of(file_, picture_reader_.get(), *kernels_, options),
            .drop_other =
                [this] {
                  return adapters_.drop_idle() ||

@@ -87,9 +87,11 @@ void Engine::sample(const std::shared_ptr<Sequence>& sequence, std::span<const f
     // Logits above the vocabulary come from padding rows of the embedding.
     sampled = sequence->sampler_.sample(logits.first(static_cast<size_t>(tokenizer_->n_tokens())),
                                         allowed);
-  } catch (const Error& error) {
+  } catch (const NoFiniteLogits& error) {
     fail(*sequence, error.what());
     return kv_.forget_cached();  // shared KV may be wrong, too
+  } catch (const Error& error) {
+    return fail(*sequence, error.what());
   }
   const int32_t token = sampled.token;
   const bool ends = tokenizer_->is_end_of_generation(token);

@@ -46,6 +46,7 @@ class PictureReader {
                 const kernels::KernelTable& kernels, const PictureReaderOptions& options);
 
   const gguf::File& file() const noexcept { return file_.file(); }
+  const gguf::File& file_on_disk() const noexcept { return file_.origin(); }
   // Returns the mapped bytes, without those of the text model's file.
   uint64_t file_bytes() const noexcept { return file_.n_own_bytes(); }
   const arch::PictureEncoder& encoder() const noexcept { return *encoder_; }

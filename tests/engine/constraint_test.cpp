@@ -233,5 +233,22 @@ TEST(Constraints, ReportsBiasThatForbidsEveryToken) {
   EXPECT_NE(whole.error.find("the grammar leave no token"), std::string::npos) << whole.error;
 }
 
+// One request that allows no token must not cost other requests their cached prefixes.
+TEST(Constraints, BiasThatForbidsEveryTokenKeepsTheCache) {
+  TinyEngine tiny({.n_context = 512}, {.n_threads = 1, .max_cached = uint64_t{1} << 30});
+  const std::vector<int32_t> prompt = random_tokens(200, 300, 1);
+  (void)tiny.engine.start(prompt, greedy(4));
+  while (!tiny.engine.idle()) tiny.engine.step();
+  SequenceOptions options = greedy(4);
+  for (int32_t token = 0; token < tiny.engine.tokenizer().n_tokens(); ++token)
+    options.sampling.logit_bias.push_back({token, -std::numeric_limits<float>::infinity()});
+  const auto failing = tiny.engine.start({1, 2, 3}, options);
+  while (!tiny.engine.idle()) tiny.engine.step();
+  EXPECT_EQ(failing->finish_reason(), FinishReason::kFailed);
+  const auto later = tiny.engine.start(prompt, greedy(1));
+  while (!tiny.engine.idle()) tiny.engine.step();
+  EXPECT_GT(later->n_shared(), 0u);
+}
+
 }  // namespace
 }  // namespace billow::engine

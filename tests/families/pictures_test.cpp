@@ -17,6 +17,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/test_folder.h"
 #include "base/test_source_dir.h"
 #include "engine/divergence.h"
 #include "engine/tiny_engine.h"
@@ -236,6 +237,29 @@ TEST_P(Pictures, GiveTheSameAnswersWhenTheyAreEncodedInStages) {
   EXPECT_GT(engine.memory().held(), before);
   engine.set_memory_budget(0);  // frees all that is cached
   EXPECT_EQ(engine.memory().cached(), 0u);
+}
+
+// KV on disk is that of one projector: the same picture has other embeddings with another one.
+TEST_P(Pictures, KvOnDiskIsOfOneProjector) {
+  const TestFolder temporary;
+  const std::string projector = temporary.path() + "/mmproj.gguf";
+  std::filesystem::copy_file(folder() + GetParam().name + ".mmproj.gguf", projector);
+  const auto n_shared = [&] {
+    EngineOptions options = exact();
+    options.projector = projector;
+    options.sessions = {temporary.path() + "/sessions", uint64_t{1} << 30};
+    Engine engine(path_, options);
+    prompt_.pictures = {from_file(engine, GetParam().name)};
+    const size_t n = answers(engine, {&prompt_, 1})[0].n_shared;
+    while (engine.has_to_save()) engine.save_one();
+    return n;
+  };
+  EXPECT_EQ(n_shared(), 0u);
+  const bool is_kept = n_shared() > 0;  // not if the prompt is shorter than a block
+  std::filesystem::last_write_time(
+      projector, std::filesystem::last_write_time(projector) + std::chrono::seconds(5));
+  EXPECT_EQ(n_shared(), 0u);
+  EXPECT_EQ(n_shared() > 0, is_kept);
 }
 
 TEST_P(Pictures, GiveTheSameBitsInAnyChunks) {

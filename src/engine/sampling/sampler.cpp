@@ -109,13 +109,10 @@ Sampled Sampler::score(std::span<const float> logits, int32_t token) {
 
 void Sampler::fail(std::span<const float> logits) {
   scan_.read(logits);
-  throw Error(
-      ErrorCode::kInvalidInput,
-      scan_.has_finite()
-          ? "logit_bias, the penalties and the grammar leave no token to choose from: allow "
-            "at least one"
-          : "the model produced no finite logits: its file may be damaged; check or fetch "
-            "it again");
+  if (!scan_.has_finite()) throw NoFiniteLogits();
+  throw Error(ErrorCode::kInvalidInput,
+              "logit_bias, the penalties and the grammar leave no token to choose from: allow at "
+              "least one");
 }
 
 std::span<const float> Sampler::adjusted(std::span<const float> logits,

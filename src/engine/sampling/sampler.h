@@ -10,6 +10,7 @@
 #include <span>
 #include <vector>
 
+#include "base/error.h"
 #include "engine/sampling/filters.h"
 #include "engine/sampling/logit_scan.h"
 #include "engine/sampling/mirostat.h"
@@ -18,6 +19,15 @@
 #include "engine/sampling/random.h"
 
 namespace billow::engine {
+
+// The model's logits have no finite value. Its KV may be wrong, too.
+class NoFiniteLogits : public Error {
+ public:
+  NoFiniteLogits()
+      : Error(ErrorCode::kInvalidInput,
+              "the model produced no finite logits: its file may be damaged; check or fetch it "
+              "again") {}
+};
 
 struct TokenLogprob {
   int32_t token = 0;
@@ -42,7 +52,7 @@ class Sampler {
   // Chooses one of the `allowed` tokens from `logits` (n_vocab of them, only read). `allowed` has
   // 32 tokens per element, lowest bit first; empty: all tokens. If only one token is allowed, draws
   // nothing and changes neither the random numbers nor mirostat. The caller must call accept() with
-  // this token or another one. Throws Error(kInvalidInput) if no logit is finite, or if bias,
+  // this token or another one. Throws NoFiniteLogits, or another Error(kInvalidInput) if bias,
   // penalties and `allowed` leave no token.
   Sampled sample(std::span<const float> logits, std::span<const uint32_t> allowed = {});
 
@@ -54,8 +64,7 @@ class Sampler {
   int64_t seed() const noexcept { return options_.seed; }
 
   // Returns the model's log probability of a token, and the best tokens. Chooses nothing and
-  // ignores all options except top_logprobs. Throws the same Error as sample() if no logit is
-  // finite.
+  // ignores all options except top_logprobs. Throws NoFiniteLogits.
   Sampled score(std::span<const float> logits, int32_t token);
 
  private:
