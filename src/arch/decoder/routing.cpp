@@ -49,14 +49,17 @@ float two_best(std::span<const float> scores) {
   return scores.size() == 1 ? first : first + second;
 }
 
-// Marks experts outside of the best groups as taken. `of_groups` is scratch memory.
-void leave_groups_out(const ExpertsStyle& style, std::span<float> scores,
+// Marks experts outside of the best groups as taken. A group is as good as its two best experts
+// together ("noaux_tc", DeepSeek V3 and all later models). `by_best_expert`: as good as its best
+// one ("group_limited_greedy", DeepSeek V2). `of_groups` is scratch memory.
+void leave_groups_out(const ExpertsStyle& style, bool by_best_expert, std::span<float> scores,
                       std::span<float> of_groups) {
   if (style.n_groups <= 1 || style.n_groups_used >= style.n_groups) return;
   const size_t n = style.n_experts / style.n_groups;
   for (size_t group = 0; group < style.n_groups; ++group) {
-    const float sum = two_best(scores.subspan(group * n, n));
-    of_groups[group] = std::isnan(sum) ? kNever : sum;  // NaN: a sum of infinities
+    const std::span<const float> of_group = scores.subspan(group * n, n);
+    const float score = by_best_expert ? std::ranges::max(of_group) : two_best(of_group);
+    of_groups[group] = std::isnan(score) ? kNever : score;  // NaN: a sum of infinities
   }
   for (size_t i = 0; i < style.n_groups_used; ++i) of_groups[best_of(of_groups)] = kTaken;
   for (size_t expert = 0; expert < style.n_groups * n; ++expert)
@@ -88,7 +91,9 @@ void choose_experts(const ExpertsStyle& style, std::span<float> logits, const fl
     scores[i] = bias != nullptr ? logits[i] + bias[i] : logits[i];
     if (std::isnan(scores[i])) scores[i] = kNever;
   }
-  leave_groups_out(style, scores, work.last(style.n_groups));
+  // Only DeepSeek V2 has groups with a softmax over all experts and without a bias.
+  const bool by_best_expert = style.gating == Gating::kSoftmax && bias == nullptr;
+  leave_groups_out(style, by_best_expert, scores, work.last(style.n_groups));
   for (Choice& choice : choices) {
     const size_t best = best_of(scores);
     choice = {static_cast<uint32_t>(best), logits[best]};

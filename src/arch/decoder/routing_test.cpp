@@ -78,6 +78,15 @@ TEST(Routing, TakesExpertsOfTheBestGroupsOnly) {
   EXPECT_EQ(experts_of(choose(style, {5, 0, 3, 4})), (std::vector<uint32_t>{3, 2}));
 }
 
+// With a softmax and no bias (DeepSeek V2), the group of the best expert wins. A bias changes that.
+TEST(Routing, TakesTheGroupOfTheBestExpertWithASoftmax) {
+  const ExpertsStyle style = {
+      .n_experts = 4, .n_used = 2, .gating = Gating::kSoftmax, .n_groups = 2, .n_groups_used = 1};
+  const std::vector<float> logits = {5, 0, 4.8f, 4.7f};
+  EXPECT_EQ(experts_of(choose(style, logits)), (std::vector<uint32_t>{0, 1}));
+  EXPECT_EQ(experts_of(choose(style, logits, {0, 0, 0, 0})), (std::vector<uint32_t>{2, 3}));
+}
+
 TEST(Routing, AlwaysTakesDifferentExperts) {
   std::mt19937 random(1);
   std::normal_distribution<float> draw;
