@@ -170,6 +170,12 @@ TEST_P(Rows, AppliesSoftcap) {
   GetParam()->softcap(capped.data(), capped.size(), 30.0f);
   for (size_t i = 0; i < x.size(); ++i)
     EXPECT_NEAR(capped[i], 30.0 * std::tanh(static_cast<double>(x[i]) / 30.0), 1e-4);
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  float broken[] = {std::numeric_limits<float>::quiet_NaN(), kInfinity, -kInfinity};
+  GetParam()->softcap(broken, 3, 30.0f);
+  EXPECT_TRUE(std::isnan(broken[0]));
+  EXPECT_EQ(broken[1], 30.0f);
+  EXPECT_EQ(broken[2], -30.0f);
 }
 
 TEST_P(Rows, RotatesBothKindsOfPairs) {

@@ -172,8 +172,12 @@ void add(float* x, const float* y, size_t n) noexcept {
   });
 }
 
+// NaN stays NaN, so that broken logits are noticed: the tangent alone would be finite. max() and
+// min() return their second operand if one of them is NaN.
 inline F softcapped(F x, float cap) noexcept {
-  return Isa::set1(cap) * hyperbolic_tangent(x / Isa::set1(cap));
+  const F y = x / Isa::set1(cap);
+  const F zero_or_nan = Isa::set1(0.0f) * Isa::min(Isa::set1(1.0f), Isa::max(Isa::set1(-1.0f), y));
+  return Isa::set1(cap) * (hyperbolic_tangent(y) + zero_or_nan);
 }
 
 void softcap(float* x, size_t n, float cap) noexcept {
