@@ -174,13 +174,20 @@ class RoleReader {
     flag = false;
   }
 
+  // Returns whether an end text is only a tag of HTML in this vocabulary: Gemma 1 to 3 have the
+  // tags <s> and </s> (struck out) as plain tokens, and another token that ends a text.
+  bool is_tag(std::string_view text, TokenId id) const {
+    return text == "</s>" && vocabulary_.type(id) == TokenType::kUserDefined &&
+           roles_.eos != kNoToken && roles_.eos != id;
+  }
+
   void collect_ends() {
     std::set<TokenId> ends = {roles_.fim_padding,   roles_.fim_repository,
                               roles_.fim_separator, roles_.eos,
                               roles_.eot,           roles_.eom};
     for (const std::string_view text : kEndTexts) {
       const TokenId id = vocabulary_.find(text);
-      if (id == kNoToken) continue;
+      if (id == kNoToken || is_tag(text, id)) continue;
       make_control(id);
       ends.insert(id);
     }

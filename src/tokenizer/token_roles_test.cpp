@@ -76,6 +76,25 @@ TEST(TokenRoles, ToolResponseTokenReplacesSAsEnd) {
   EXPECT_TRUE(ends(tokenizer, "<|tool_response>"));
 }
 
+// Gemma 1 to 3 have the tags of HTML as plain tokens.
+TEST(TokenRoles, TagOfHtmlDoesNotEndTheReply) {
+  const auto load_with = [](TokenType type, TokenId eos) {
+    gguf::Writer writer;
+    writer.set_string("tokenizer.ggml.model", "gpt2");
+    writer.set_string("tokenizer.ggml.pre", "qwen2");
+    set_tokens(writer, {{"a"}, {"<eos>", TokenType::kControl}, {"</s>", type}});
+    writer.set_strings("tokenizer.ggml.merges", std::vector<std::string>{});
+    writer.set_uint("tokenizer.ggml.eos_token_id", static_cast<uint32_t>(eos));
+    return load_sample(writer);
+  };
+  const Tokenizer gemma = load_with(TokenType::kUserDefined, 1);
+  EXPECT_FALSE(ends(gemma, "</s>"));
+  EXPECT_FALSE(gemma.is_control(2));
+  EXPECT_TRUE(ends(gemma, "<eos>"));
+  EXPECT_TRUE(ends(load_with(TokenType::kControl, 1), "</s>"));
+  EXPECT_TRUE(ends(load_with(TokenType::kUserDefined, 2), "</s>"));
+}
+
 TEST(TokenRoles, UsesDefaultsOfTheKindWithoutKeys) {
   const Tokenizer spm = load_sample(sample_spm());
   EXPECT_EQ(spm.bos(), 1);
