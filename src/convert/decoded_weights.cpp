@@ -163,6 +163,23 @@ ScaleRows plain_scales(const SafeTensor& codes, const SafeTensor& scales) {
           std::max<uint64_t>(1, n_columns)};
 }
 
+// Returns the group of each column of a packed tensor.
+std::vector<uint32_t> groups_of_columns(const Weights& weights, const PackedTensors& tensors,
+                                        uint64_t n_groups, uint64_t group_len) {
+  std::vector<uint32_t> groups(tensors.n_columns);
+  for (uint64_t i = 0; i < groups.size(); ++i) groups[i] = static_cast<uint32_t>(i / group_len);
+  if (tensors.groups == nullptr) return groups;
+  require_type(*tensors.groups, "I32");
+  require_shape(*tensors.groups, {tensors.n_columns});
+  std::vector<uint32_t> given = read_words(weights, *tensors.groups, 0, tensors.n_columns);
+  // compressed-tensors fills the tensor with -1 if the columns are in order.
+  constexpr auto kUnset = static_cast<uint32_t>(-1);
+  if (std::ranges::all_of(given, [](uint32_t group) { return group == kUnset; })) return groups;
+  if (std::ranges::any_of(given, [&](uint32_t group) { return group >= n_groups; }))
+    misfit(*tensors.groups, "it names a group that does not exist");
+  return given;
+}
+
 }  // namespace
 
 DecodedTensor decoded_scaled(const Weights& weights, const SafeTensor& codes,
@@ -198,8 +215,9 @@ DecodedTensor decoded_packed(const Weights& weights, const PackedTensors& tensor
     require_type(*tensors.zeros, "I32");
     require_shape(*tensors.zeros, {divided_up(tensors.n_rows, n_packed), n_groups});
   }
+  const std::vector<uint32_t> groups = groups_of_columns(weights, tensors, n_groups, group_len);
   const uint32_t mask = (uint32_t{1} << n_bits) - 1;
-  const auto decode = [&weights, tensors, n_bits, n_packed, n_words, n_groups, mask, group_len](
+  const auto decode = [&weights, tensors, n_bits, n_packed, n_words, n_groups, mask, groups](
                           uint64_t row, std::span<float> values) {
     const auto words = read_words(weights, *tensors.codes, row * n_words, n_words);
     std::vector<float> scales(n_groups);
@@ -211,7 +229,7 @@ DecodedTensor decoded_packed(const Weights& weights, const PackedTensors& tensor
     }
     for (size_t i = 0; i < values.size(); ++i) {
       const uint32_t code = words[i / n_packed] >> (i % n_packed * n_bits) & mask;
-      const uint64_t group = i / group_len;
+      const uint32_t group = groups[i];
       values[i] =
           static_cast<float>(static_cast<int32_t>(code) - static_cast<int32_t>(zeros[group])) *
           scales[group];

@@ -27,11 +27,13 @@ DecodedTensor decoded_scaled(const Weights& weights, const SafeTensor& codes,
                              const SafeTensor& scales, const std::vector<uint64_t>& block);
 
 // Decodes "pack-quantized" tensors of compressed-tensors: integers of a few bits, packed along the
-// rows into 32-bit words, with one scale for each group of columns. `zeros` may be null.
+// rows into 32-bit words, with one scale for each group of columns. `zeros` may be null. `groups`
+// has the group of each column; null: each group has the next group_len columns.
 struct PackedTensors {
   const SafeTensor* codes;
   const SafeTensor* scales;
   const SafeTensor* zeros;
+  const SafeTensor* groups;
   uint64_t n_rows, n_columns;
 };
 DecodedTensor decoded_packed(const Weights& weights, const PackedTensors& tensors, uint32_t n_bits,

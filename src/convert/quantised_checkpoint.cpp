@@ -177,12 +177,14 @@ void Opener::open_packed(const DocumentFields& fields) {
     const std::vector<float> shape = small_tensor(weights_, require(*base + "_shape"), 2);
     if (shape.size() != 2 || !(shape[0] >= 1) || !(shape[1] >= 1))
       throw Error(ErrorCode::kInvalidInput, fmt::format("tensor '{}_shape' is not a shape", *base));
-    const PackedTensors tensors{&require(name), &require(*base + "_scale"),
-                                weights_.take(*base + "_zero_point"),
-                                static_cast<uint64_t>(shape[0]), static_cast<uint64_t>(shape[1])};
+    const PackedTensors tensors{.codes = &require(name),
+                                .scales = &require(*base + "_scale"),
+                                .zeros = weights_.take(*base + "_zero_point"),
+                                .groups = weights_.take(*base + "_g_idx"),
+                                .n_rows = static_cast<uint64_t>(shape[0]),
+                                .n_columns = static_cast<uint64_t>(shape[1])};
     put(*base, decoded_packed(weights_, tensors, static_cast<uint32_t>(n_bits), group_len));
   }
-  take_unused({".weight_g_idx"});
 }
 
 void Opener::open_compressed(const DocumentFields& fields) {

@@ -152,6 +152,17 @@ TEST_F(Quantised, PackedIntegersHaveGroupScales) {
   open();
   EXPECT_EQ(values_of("a.weight"), (std::vector<float>{10, 0, 26, 12, 20, 10, -200, -300}));
   EXPECT_EQ(weights->left(), (std::vector<std::string>{"a.weight"}));
+  // With "actorder": "group", the file names the group of each column.
+  const std::vector<float> in_order = values_of("a.weight");
+  tensors["a.weight_g_idx"] = words({4}, {1, 0, 0, 1});
+  open();
+  EXPECT_EQ(values_of("a.weight"), (std::vector<float>{16, 0, 15, 12, 0, 10, 0, -300}));
+  EXPECT_EQ(weights->left(), (std::vector<std::string>{"a.weight"}));
+  tensors["a.weight_g_idx"] = words({4}, {0, 0, 2, 1});
+  EXPECT_NE(refusal().find("it names a group that does not exist"), std::string::npos);
+  tensors["a.weight_g_idx"] = words({4}, {UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX});
+  open();
+  EXPECT_EQ(values_of("a.weight"), in_order);
   tensors["a.weight_shape"].bytes = raw(std::vector<int64_t>{2, 400});
   EXPECT_NE(refusal().find("'a.weight_packed': its shape does not fit"), std::string::npos);
   config["config_groups"]["group_0"]["weights"]["num_bits"] = 9;
