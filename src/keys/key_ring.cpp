@@ -6,6 +6,7 @@
 #include <exception>
 #include <utility>
 
+#include "base/error.h"
 #include "base/log.h"
 
 namespace billow::keys {
@@ -124,11 +125,15 @@ void KeyRing::refresh(Time now) {
   const std::scoped_lock turn(refresh_mutex_);
   const std::optional<Version> current = version();
   if (current == seen_) return;
-  seen_ = current;
   try {
     read(now);
+    seen_ = current;
     log::info("API keys were read again from " + path_);
   } catch (const std::exception& error) {
+    // A file with mistakes is read again after its next change. A file that the system failed to
+    // read is read again at the next refresh: a revoked key must not stay valid.
+    const auto* known = dynamic_cast<const Error*>(&error);
+    if (known != nullptr && known->code() != ErrorCode::kIo) seen_ = current;
     log::warn(std::string(error.what()) + "; the API keys stay as they were");
     const std::scoped_lock lock(mutex_);
     ++n_read_failures_;

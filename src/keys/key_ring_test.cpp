@@ -1,6 +1,7 @@
 #include "keys/key_ring.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <atomic>
 #include <filesystem>
@@ -78,6 +79,23 @@ TEST_F(KeyRingTest, KeepsItsKeysWhenTheFileIsBroken) {
   EXPECT_NE(ring.find("a"), nullptr);
   EXPECT_EQ(ring.counts().n_read_failures, 2U);
   write(table("bob", "b"));
+  ring.refresh(now_);
+  EXPECT_EQ(ring.find("a"), nullptr);
+  EXPECT_NE(ring.find("b"), nullptr);
+}
+
+TEST_F(KeyRingTest, ReadsAgainWhatTheSystemFailedToRead) {
+  write(table("ann", "a"));
+  KeyRing ring(path_, now_);
+  write(table("bob", "b"));
+  rlimit limit{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
+  const rlimit none = {.rlim_cur = 1, .rlim_max = limit.rlim_max};  // no file can be opened
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  ring.refresh(now_);
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
+  EXPECT_NE(ring.find("a"), nullptr);
+  EXPECT_EQ(ring.counts().n_read_failures, 1U);
   ring.refresh(now_);
   EXPECT_EQ(ring.find("a"), nullptr);
   EXPECT_NE(ring.find("b"), nullptr);
