@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use crate::session::{Failure, Status};
 
 /// Assertions of JSON Schema that llguidance does not support. The optional value makes the
-/// assertion ineffective.
+/// assertion ineffective; so does the schema {} if that value is true.
 const UNSUPPORTED: [(&str, Option<Value>); 16] = [
     ("$dynamicRef", None),
     ("$recursiveRef", None),
@@ -112,6 +112,17 @@ fn refuse(what: &str, place: &str) -> Failure {
     )
 }
 
+/// Returns whether a schema accepts all values that the keyword applies it to. All names of
+/// properties are strings, which some libraries say explicitly (Zod's records).
+fn accepts_all(keyword: &str, schema: &Value) -> bool {
+    let Value::Object(members) = schema else {
+        return schema == &Value::Bool(true);
+    };
+    members.iter().all(|(key, value)| {
+        keyword == "propertyNames" && key == "type" && value == &Value::String("string".into())
+    })
+}
+
 /// Returns a JSON pointer.
 fn below(place: &str, key: &str) -> String {
     format!("{place}/{}", key.replace('~', "~0").replace('/', "~1"))
@@ -127,7 +138,8 @@ impl Survey {
             let Some(value) = members.get(*keyword) else {
                 continue;
             };
-            if nothing.as_ref() != Some(value) {
+            let is_any = nothing == &Some(Value::Bool(true)) && accepts_all(keyword, value);
+            if nothing.as_ref() != Some(value) && !is_any {
                 return Err(refuse(&format!("keyword \"{keyword}\""), place));
             }
             members.shift_remove(*keyword);

@@ -1,6 +1,7 @@
 #include "api/answer_shape.h"
 
 #include <algorithm>
+#include <array>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -40,11 +41,22 @@ Json moved_to(Json schema, const std::string& place) {
     return schema;
   }
   if (!schema.is_object()) return schema;
+  // Their members have names of the user's choice, and each value is a schema.
+  constexpr std::array<std::string_view, 5> kNamed = {"properties", "patternProperties", "$defs",
+                                                      "definitions", "dependentSchemas"};
+  constexpr std::array<std::string_view, 4> kData = {"const", "enum", "default", "examples"};
+  const auto has = [](const auto& keys, std::string_view key) {
+    return std::ranges::find(keys, key) != keys.end();
+  };
   for (auto& [key, value] : schema.items()) {
-    if (key == "$ref" && value.is_string() && value.get_ref<const std::string&>().starts_with('#'))
+    if (key == "$ref" && value.is_string() &&
+        value.get_ref<const std::string&>().starts_with('#')) {
       value = "#" + place + value.get<std::string>().substr(1);
-    else if (key != "const" && key != "enum" && key != "default" && key != "examples")
+    } else if (has(kNamed, key) && value.is_object()) {
+      for (Json& named : value) named = moved_to(std::move(named), place);
+    } else if (!has(kData, key)) {
       value = moved_to(std::move(value), place);
+    }
   }
   return schema;
 }

@@ -87,6 +87,22 @@ TEST(AnswerShape, RequiredCallsAreAJsonArray) {
   EXPECT_EQ(named["maxItems"], 1);
 }
 
+TEST(AnswerShape, MovesTheReferencesOfASchema) {
+  GenerationRequest request = request_with({});
+  request.tool_choice.use = ToolUse::kRequired;
+  // Names of properties and definitions may be keywords of JSON Schema. Data is no reference.
+  request.tools = {tool("f", R"({"properties":{"default":{"$ref":"#/$defs/enum"},
+                                               "examples":{"items":{"$ref":"#/$defs/enum"}}},
+                                 "default":{"$ref":"#/a"},
+                                 "$defs":{"enum":{"const":1}}})")};
+  const Json moved = schema_of(shape_of(request, thinking_format(), {StartState::kText}));
+  const Json& arguments = moved["items"]["anyOf"][0]["properties"]["arguments"];
+  const std::string to = "#/items/anyOf/0/properties/arguments/$defs/enum";
+  EXPECT_EQ(arguments["properties"]["default"]["$ref"], to);
+  EXPECT_EQ(arguments["properties"]["examples"]["items"]["$ref"], to);
+  EXPECT_EQ(arguments["default"]["$ref"], "#/a");
+}
+
 // The parts of required calls reach the client while they are generated.
 TEST(AnswerShape, RequiredCallsStream) {
   GenerationRequest request = request_with({});

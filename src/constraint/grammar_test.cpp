@@ -40,6 +40,11 @@ TEST(Grammar, AcceptsSupportedGrammars) {
       // Keywords inside values are ignored.
       {GrammarKind::kJsonSchema, R"({"enum":[{"not":1}],"default":{"if":2}})"},
       {GrammarKind::kJsonSchema, R"({"properties":{"not":{"type":"string"}}})"},
+      // Zod writes its records so. Every name of a property is a string.
+      {GrammarKind::kJsonSchema,
+       R"({"type":"object","propertyNames":{"type":"string"},"additionalProperties":{"type":"number"}})"},
+      {GrammarKind::kJsonSchema, R"({"type":"object","propertyNames":{}})"},
+      {GrammarKind::kJsonSchema, R"({"type":"object","unevaluatedProperties":{}})"},
       {GrammarKind::kRegex, "^[a-z]+(b|c)$"},
       {GrammarKind::kRegex, "a{1,100000}"},
       {GrammarKind::kLark, "start: \"a\" b\nb: /[0-9]+/"},
@@ -60,6 +65,9 @@ TEST(Grammar, NamesTheProblemInOneLine) {
        "not supported"},
       {{GrammarKind::kJsonSchema, R"({"items":{"type":"array","uniqueItems":true}})"},
        "unsupported: grammar (json_schema): JSON Schema keyword \"uniqueItems\" at #/items is not "
+       "supported"},
+      {{GrammarKind::kJsonSchema, R"({"propertyNames":{"type":"string","maxLength":3}})"},
+       "unsupported: grammar (json_schema): JSON Schema keyword \"propertyNames\" at # is not "
        "supported"},
       {{GrammarKind::kJsonSchema, R"({"$defs":{"x":{"if":true}}})"},
        "unsupported: grammar (json_schema): JSON Schema keyword \"if\" at #/$defs/x is not "
