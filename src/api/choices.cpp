@@ -6,6 +6,7 @@
 #include <functional>
 #include <mutex>
 #include <optional>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -154,9 +155,7 @@ class Progress {
 
 GenerationRequest choice_request(const GenerationRequest& prompt, size_t j) {
   GenerationRequest request = prompt;
-  std::optional<int64_t>& seed = request.options.sampling.seed;
-  if (seed && *seed >= 0 && *seed <= INT64_MAX - static_cast<int64_t>(j))
-    *seed += static_cast<int64_t>(j);
+  request.seed_shift = static_cast<int64_t>(j);
   return request;
 }
 
@@ -224,11 +223,19 @@ void run_choices(Generator& generator, std::span<const GenerationRequest> prompt
 
   std::vector<std::jthread> threads;
   std::exception_ptr error;
-  for (size_t i = 0; i < std::min(n, kChoicesAtOnce); ++i) {
-    threads.emplace_back([&] {
-      work();
-      relay.wake();
-    });
+  const size_t n_wanted = n_threads;
+  while (threads.size() < n_wanted) {
+    try {
+      threads.emplace_back([&] {
+        work();
+        relay.wake();
+      });
+    } catch (const std::system_error&) {  // the system has no more threads: use fewer
+      if (threads.empty()) throw;
+      const std::scoped_lock lock(relay.mutex());
+      n_threads -= n_wanted - threads.size();
+      break;
+    }
   }
   try {
     relay.serve([&] { return n_threads == 0; });

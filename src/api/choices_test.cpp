@@ -20,7 +20,7 @@ class Writers : public Generator {
     size_t max = max_running;
     while (n > max && !max_running.compare_exchange_weak(max, n)) {
     }
-    const int64_t seed = request.options.sampling.seed.value_or(0);
+    const int64_t seed = request.options.sampling.seed.value_or(0) + request.seed_shift;
     const bool fails = seed == failing_seed;
     sink.found("m");
     sink.sized({.n_prompt = 4});

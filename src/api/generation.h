@@ -117,6 +117,7 @@ struct GenerationRequest {
   ToolChoice tool_choice{};
   // both
   Options options{};
+  int64_t seed_shift = 0;  // >= 0; added to the seed of the request or of the model
   // Error of options that cannot be parsed. The check of the model's capabilities comes first.
   std::string wrong_options{};
   std::optional<constraint::Grammar> grammar{};  // the answer must match it

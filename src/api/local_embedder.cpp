@@ -249,8 +249,8 @@ EmbedReply LocalEmbedder::embed(const EmbedRequest& request, std::stop_token sto
   check(*model, request);
   size_t limit = model->max_context();
   if (policy_.max_context > 0) limit = std::min(limit, policy_.max_context);
-  if (policy_.num_ctx == NumCtxPolicy::kCap)
-    limit = std::min(limit, options.num_ctx.value_or(limit));
+  const size_t num_ctx = options.num_ctx.value_or(0);  // 0: no cap
+  if (policy_.num_ctx == NumCtxPolicy::kCap && num_ctx > 0) limit = std::min(limit, num_ctx);
   EmbedReply reply;
   reply.model = model->name;
   const Clock::time_point checked = Clock::now();

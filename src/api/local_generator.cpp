@@ -410,7 +410,10 @@ std::vector<int32_t> prediction_of(const ServedModel& model, const GenerationReq
 LocalGenerator::Plan LocalGenerator::plan(const ServedModel& model,
                                           const GenerationRequest& request,
                                           const std::stop_token& stop, metrics::Trace& trace) {
-  const Options options = overlaid(model.options, request.options);
+  Options options = overlaid(model.options, request.options);
+  if (std::optional<int64_t>& seed = options.sampling.seed;
+      seed && *seed >= 0 && *seed <= INT64_MAX - request.seed_shift)
+    *seed += request.seed_shift;
   const int64_t num_predict = options.num_predict.value_or(context::kUnlimited);
   const size_t max = policy_.max_context == 0 ? model.max_context()
                                               : std::min(policy_.max_context, model.max_context());

@@ -169,8 +169,9 @@ TEST(ChatRequest, ReadsLogitBiases) {
   EXPECT_EQ(decoded(R"("logit_bias":[[7,1.5],[8,-100]])").options.sampling.logit_bias, expected);
   EXPECT_EQ(decoded(R"("logit_bias":[[9,false]])").options.sampling.logit_bias,
             (std::vector<LogitBias>{{9, {}}}));
-  for (const char* wrong : {"5", R"({"x":1})", R"({"-1":1})", R"({"1":"a"})", "[[1]]", "[1]",
-                            R"([["a",1]])", "[[1,true]]", R"({"99999999999":1})"}) {
+  for (const char* wrong :
+       {"5", R"({"x":1})", R"({"-1":1})", R"({"1":"a"})", "[[1]]", "[1]", R"([["a",1]])",
+        "[[1,true]]", R"({"1":1e39})", R"({"99999999999":1})"}) {
     EXPECT_TRUE(refused(with("\"logit_bias\":" + std::string(wrong)))
                     .starts_with("field \"logit_bias\" must be an object of token ids"))
         << wrong;

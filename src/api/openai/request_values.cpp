@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <optional>
 #include <utility>
 
@@ -75,6 +76,7 @@ std::vector<scheduler::LogitBias> logit_bias_of(const Fields& fields) {
     auto& made = biases.emplace_back();
     made.token = static_cast<int32_t>(*token);
     if (!is_ban) made.bias = bias.get<float>();
+    if (made.bias && !std::isfinite(*made.bias)) refuse(kForm);
   };
   if (given->is_object()) {
     for (const auto& [name, bias] : given->items()) add(whole_number_of(name), bias);
