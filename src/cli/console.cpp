@@ -4,10 +4,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 
 #include "base/byte_size.h"
+#include "base/error.h"
 #include "cli/client/progress_text.h"
 #include "cli/terminal_line.h"
 
@@ -70,8 +72,15 @@ void Console::erase_progress() {
 }
 
 void print_now(const std::string& text) {
-  std::fwrite(text.data(), 1, text.size(), stdout);
-  std::fflush(stdout);
+  const bool is_written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
+  if (!is_written || std::fflush(stdout) != 0)
+    throw system_error("cannot write", "standard output", errno);
+}
+
+void finish_output() {
+  if (std::fflush(stdout) != 0) throw system_error("cannot write", "standard output", errno);
+  if (std::ferror(stdout) != 0)
+    throw Error(ErrorCode::kIo, "cannot write standard output: an earlier write failed");
 }
 
 }  // namespace billow::cli

@@ -44,7 +44,10 @@ class Console {
   std::chrono::steady_clock::time_point next_progress_{};
 };
 
-// Writes to standard output without buffering.
+// Writes to standard output without buffering. Throws Error if that fails.
 void print_now(const std::string& text);
+// Writes what the C library still buffers. Throws Error if that fails, or if an earlier write to
+// standard output has failed.
+void finish_output();
 
 }  // namespace billow::cli

@@ -46,10 +46,19 @@ bool is_removed(int fd) noexcept {
 
 }  // namespace
 
+void check_replaceable(const std::string& path) {
+  struct stat status = {};
+  if (::stat(path.c_str(), &status) != 0 || S_ISREG(status.st_mode)) return;
+  throw Error(ErrorCode::kInvalidInput,
+              path + (S_ISDIR(status.st_mode) ? " is a directory" : " is not a regular file") +
+                  "; give the path of a file");
+}
+
 AtomicFile::AtomicFile(const std::string& path, AtomicFileOptions options)
     : path_(path),
       options_(std::move(options)),
       temporary_(temporary_path(path, options_.staging_folder)) {
+  check_replaceable(path);
   begin("create");
   do {
     if (fd_ >= 0) ::close(fd_);

@@ -18,9 +18,14 @@ struct AtomicFileOptions {
   std::function<void(std::string_view step)> before_step;
 };
 
+// Throws Error (kInvalidInput) if `path` is a folder, a device or a pipe: a rename would replace
+// it.
+void check_replaceable(const std::string& path);
+
 class AtomicFile {
  public:
-  // Creates the temporary file. All functions throw Error if the system fails.
+  // Creates the temporary file. Throws the Error of check_replaceable(). All functions throw Error
+  // if the system fails.
   explicit AtomicFile(const std::string& path, AtomicFileOptions options = {});
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;

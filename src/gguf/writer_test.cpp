@@ -1,6 +1,7 @@
 #include "gguf/writer.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -156,6 +157,22 @@ TEST_F(WriterToDisk, FailureKeepsOldFile) {
     EXPECT_NE(std::string(error.what()).find(target.string()), std::string::npos);
   }
   EXPECT_TRUE(fs::exists(target / "inside"));
+  EXPECT_EQ(n_files(), 1u);
+}
+
+TEST_F(WriterToDisk, ReplacesNoDeviceAndNoPipe) {
+  const std::string pipe = (folder_ / "pipe").string();
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  for (const std::string& path : {pipe, folder_.string()}) {
+    try {
+      complete_writer().write(path);
+      ADD_FAILURE() << path;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kInvalidInput);
+      EXPECT_TRUE(std::string(error.what()).ends_with("; give the path of a file"));
+    }
+  }
+  EXPECT_TRUE(fs::is_fifo(pipe));
   EXPECT_EQ(n_files(), 1u);
 }
 

@@ -57,6 +57,13 @@ class Help(Case):
         self.assertNotIn("__", text)
         self.assertNotIn("runner ", text)
 
+    def test_a_full_disk_is_an_error(self):
+        for args in ([], ["--help"], ["--version"], ["version"], ["help", "serve"], ["plan", "--help"]):
+            with self.subTest(args=args), open("/dev/full", "wb") as full:
+                done = subprocess.run([ARGS.billow, *args], stdout=full, stderr=subprocess.PIPE, timeout=60)
+                self.assertIn(b"billow: error: cannot write standard output", done.stderr)
+                self.assertEqual(done.returncode, 1)
+
     def test_help_of_each_command(self):
         commands = self.commands()
         self.assertGreater(len(commands), 25)

@@ -101,6 +101,24 @@ class Outputs(EmbedTest):
         self.assertEqual([head["X-Billow-Priority"] for head in heads], ["bulk"] * 3)
         self.assertEqual(len({head["X-Billow-Client"] for head in heads}), 1)
 
+    def test_a_pipe_is_not_replaced(self):
+        pipe = self.dir / "pipe.npy"
+        os.mkfifo(pipe)
+        self.assertIn("pipe.npy is not a regular file", self.error("--in", self.lines(3), "--out", pipe, status=1))
+        self.assertEqual(sorted(p.name for p in self.dir.iterdir()), ["in.txt", "pipe.npy"])
+
+    def test_a_full_disk_is_an_error(self):
+        with open("/dev/full", "wb") as full:
+            done = subprocess.run([ARGS.billow, "embed", "--model", "m", "--in", str(self.lines(3))], stdout=full,
+                                  stderr=subprocess.PIPE, env=dict(os.environ, **self.env), timeout=60)
+        self.assertIn(b"cannot write standard output", done.stderr)
+        self.assertNotEqual(done.returncode, 0)
+
+    def test_the_first_character_of_standard_input_stays(self):
+        for text in ("（株）", "\ufeff", "ﾃｽﾄ", "\uf000x"):
+            got = self.rows(self.embed(stdin=f"{text}a 1\n".encode()).stdout)
+            self.assertEqual(got[0]["embedding"], vector(text.strip("\ufeff") + "a 1"))
+
     def test_npy_has_all_rows_in_order(self):
         out = self.dir / "v.npy"
         self.embed("--in", self.lines(100), "--out", out, "--batch", 7)

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "gguf/atomic_file.h"
 #include "store/folder.h"
 
 namespace billow::cli {
@@ -67,6 +68,7 @@ PartFile::PartFile(std::string path, std::string job)
       part_(path_ + ".part"),
       state_(part_ + ".json"),
       job_(std::move(job)) {
+  gguf::check_replaceable(path_);
   file_ = ::open(part_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
   if (file_ < 0) throw system_error("cannot write", part_, errno);
   try {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <string_view>
 #include <utility>
 
 #include "base/json.h"
@@ -28,10 +29,7 @@ TextRows::TextRows(std::string path, RowFormat format, std::string field)
       file_(path.empty() ? stdin : std::fopen(path.c_str(), "rbe"),
             path.empty() ? keep_open : std::fclose) {
   if (!file_) throw RowError(name_ + ": " + std::strerror(errno));
-  if (peek() == 0xEF) {  // perhaps a byte order mark
-    const bool is_mark = get() == 0xEF && get() == 0xBB && get() == 0xBF;
-    if (!is_mark && !path.empty()) resume(0, 0);
-  }
+  skip_byte_order_mark();
   if (format_ != RowFormat::kCsv) return;
   if (!read_record(record_)) throw RowError(name_ + ": there is no line of column names");
   const auto at = std::ranges::find(record_, field_);
@@ -48,7 +46,26 @@ std::string TextRows::at_row(uint64_t row, const std::string& why) const {
 
 void TextRows::fail(const std::string& why) const { throw RowError(at_row(n_rows_, why)); }
 
+void TextRows::skip_byte_order_mark() {
+  constexpr std::string_view kMark = "\xEF\xBB\xBF";
+  std::string begin;
+  while (begin.size() < kMark.size() && kMark.starts_with(begin)) {
+    const int byte = get();
+    if (byte == EOF) break;
+    begin += static_cast<char>(byte);
+  }
+  if (begin == kMark) return;
+  offset_ -= begin.size();
+  ahead_.assign(begin.rbegin(), begin.rend());
+}
+
 int TextRows::get() {
+  if (!ahead_.empty()) {
+    const auto byte = static_cast<unsigned char>(ahead_.back());
+    ahead_.pop_back();
+    ++offset_;
+    return byte;
+  }
   const int byte = getc_unlocked(file_.get());
   if (byte != EOF) {
     ++offset_;
@@ -59,6 +76,7 @@ int TextRows::get() {
 }
 
 int TextRows::peek() {
+  if (!ahead_.empty()) return static_cast<unsigned char>(ahead_.back());
   const int byte = getc_unlocked(file_.get());
   if (byte != EOF) std::ungetc(byte, file_.get());
   return byte;
@@ -152,9 +170,15 @@ void TextRows::skip(uint64_t n_rows) {
 }
 
 void TextRows::resume(uint64_t n_rows, uint64_t offset) {
-  if (::fseeko(file_.get(), static_cast<off_t>(offset), SEEK_SET) != 0) fail(std::strerror(errno));
+  if (::fseeko(file_.get(), static_cast<off_t>(offset), SEEK_SET) == 0) {
+    ahead_.clear();
+    offset_ = offset;
+  } else if (errno != ESPIPE || offset < offset_) {
+    fail(std::strerror(errno));
+  }
+  while (offset_ < offset)  // a pipe
+    if (get() == EOF) fail("the input is shorter than it was before");
   n_rows_ = n_rows;
-  offset_ = offset;
 }
 
 }  // namespace billow::cli

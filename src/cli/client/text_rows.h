@@ -41,7 +41,8 @@ class TextRows {
   std::optional<std::string> next_raw();
   // Skips rows without checking them. Throws RowError if there are fewer rows.
   void skip(uint64_t n_rows);
-  // Continues after `n_rows` rows, which end at `offset`. Both are values of an earlier reader.
+  // Continues after `n_rows` rows, which end at `offset`. Both are values of an earlier reader. A
+  // pipe must have the same bytes again.
   void resume(uint64_t n_rows, uint64_t offset);
 
   uint64_t n_rows() const noexcept { return n_rows_; }  // rows that were read or skipped
@@ -51,6 +52,7 @@ class TextRows {
 
  private:
   [[noreturn]] void fail(const std::string& why) const;  // names the next row
+  void skip_byte_order_mark();
   int get();
   int peek();
   bool read_line(std::string& line);
@@ -63,6 +65,7 @@ class TextRows {
   std::unique_ptr<std::FILE, int (*)(std::FILE*)> file_;
   uint64_t n_rows_ = 0;
   uint64_t offset_ = 0;
+  std::string ahead_;  // bytes that were read, but are still to be returned by get(), last first
   size_t column_ = 0;
   std::string line_;
   std::vector<std::string> record_;

@@ -1,6 +1,9 @@
 #include "cli/client/text_rows.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <thread>
 
 #include "base/test_folder.h"
 
@@ -34,6 +37,32 @@ TEST(TextRows, ReadsEachLineAsARowEvenAnEmptyOne) {
   EXPECT_EQ(Rows("").all(), "");
   EXPECT_EQ(Rows("\xEF\xBB\xBFx\n").all(), "x|") << "a byte order mark is not text";
   EXPECT_EQ(Rows("\xEF\xBCx\n").all(), "\xEF\xBCx|");
+}
+
+TEST(TextRows, ReadsAPipeFromItsFirstByteAndResumesIt) {
+  for (const std::string begin : {"\xEF\xBC\x88", "\xEF\xBB\xBF", "\xEF", "", "\xEF\xBB"}) {
+    SCOPED_TRACE(begin);
+    const std::string text = begin + "a\nb\nc\n";
+    const std::string first = begin == "\xEF\xBB\xBF" ? "a" : begin + "a";
+    const TestFolder folder;
+    const std::string path = folder.path() + "/pipe";
+    ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+    uint64_t offset = 0;
+    for (const bool resumes : {false, true}) {
+      std::jthread writer([&] { write_test_file(path, text); });
+      TextRows rows(path, RowFormat::kLines, "");
+      if (resumes) {
+        rows.resume(1, offset);
+      } else {
+        EXPECT_EQ(rows.next(), first);
+        offset = rows.offset();
+      }
+      EXPECT_EQ(rows.next(), "b");
+      EXPECT_EQ(rows.next(), "c");
+      EXPECT_EQ(rows.next(), std::nullopt);
+      EXPECT_EQ(rows.n_rows(), 3u);
+    }
+  }
 }
 
 TEST(TextRows, ReadsAFieldOfJsonLines) {
