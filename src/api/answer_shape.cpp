@@ -19,15 +19,23 @@ using constraint::Constraint;
 using constraint::Grammar;
 using constraint::GrammarKind;
 
+constexpr const char* kFinal = "<|channel|>final";
+
 // Makes the grammar apply to the text of the answer, after the thinking.
 void put_after_thinking(Constraint& made, const output::Format& format,
                         const output::Start& start) {
   if (output::is_harmony(format)) {
-    made.starts_after = "<|channel|>final<|message|>";
+    // A prompt may end within the message of the answer. Models name the type of their JSON in the
+    // head of the message, or do not: the rest of the head is forced.
+    if (start.prefix.find(kFinal) != std::string::npos) return;
+    made.starts_after = kFinal;
+    made.forced_next = "<|message|>";
     return;
   }
   const output::Thinking& thinking = format.thinking;
-  if (start.state == output::StartState::kText || thinking.close.empty()) return;
+  const bool is_text =
+      start.state == output::StartState::kText || start.state == output::StartState::kContinued;
+  if (is_text || thinking.close.empty()) return;
   made.starts_after = thinking.close.front();
   if (start.state == output::StartState::kMayThink && !thinking.begins_open &&
       !thinking.open.empty())
@@ -138,8 +146,8 @@ Constraint required_message(const GenerationRequest& request) {
   const Json* parameters = tool->parameters();
   return {
       .grammar = grammar_of_schema(parameters != nullptr ? *parameters : Json{{"type", "object"}}),
-      .starts_after =
-          "<|channel|>commentary to=functions." + known_as + " <|constrain|>json<|message|>",
+      .starts_after = "<|channel|>commentary",
+      .forced_next = " to=functions." + known_as + " <|constrain|>json<|message|>",
       .starts_within = kMaxFreeTokens};
 }
 

@@ -56,13 +56,20 @@ TEST(AnswerShape, GrammarStartsAfterThinking) {
   EXPECT_EQ(of(StartState::kMayThink).opens_with, "<think>");
   output::Format harmony;
   harmony.calls = {output::HarmonyCalls{}};
-  EXPECT_EQ(shape_of(request, harmony, {StartState::kMayThink}).constraint->starts_after,
-            "<|channel|>final<|message|>");
+  EXPECT_EQ(of(StartState::kContinued).starts_after, "") << "the model continues its text";
+  const auto of_harmony = [&](const char* prefix) {
+    return *shape_of(request, harmony, {StartState::kText, prefix}).constraint;
+  };
+  EXPECT_EQ(of_harmony("<|start|>assistant").starts_after, "<|channel|>final");
+  EXPECT_EQ(of_harmony("<|start|>assistant").forced_next, "<|message|>");
+  EXPECT_EQ(of_harmony("<|start|>assistant<|channel|>final<|message|>{").starts_after, "");
   GenerationRequest calling = request_with({});
   calling.tools = {tool("get.weather", "{}"), tool("get-weather", "{}")};
   calling.tool_choice = {.use = ToolUse::kRequired, .name = "get-weather"};
-  EXPECT_EQ(shape_of(calling, harmony, {StartState::kMayThink}).constraint->starts_after,
-            "<|channel|>commentary to=functions.get_weather_2 <|constrain|>json<|message|>")
+  const constraint::Constraint call =
+      *shape_of(calling, harmony, {StartState::kMayThink}).constraint;
+  EXPECT_EQ(call.starts_after, "<|channel|>commentary");
+  EXPECT_EQ(call.forced_next, " to=functions.get_weather_2 <|constrain|>json<|message|>")
       << "by the name that the prompt declares";
 }
 

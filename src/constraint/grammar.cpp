@@ -45,11 +45,13 @@ void check_start(const Constraint& constraint) {
   const auto refuse = [](const std::string& what) {
     throw Error(ErrorCode::kInvalidInput, "constraint: " + what);
   };
-  if (constraint.starts_after.size() > kMaxMarkerBytes ||
-      constraint.opens_with.size() > kMaxMarkerBytes)
-    refuse("starts_after and opens_with may have at most " + std::to_string(kMaxMarkerBytes) +
-           " bytes");
+  for (const std::string* text :
+       {&constraint.starts_after, &constraint.forced_next, &constraint.opens_with})
+    if (text->size() > kMaxMarkerBytes)
+      refuse("starts_after, forced_next and opens_with may have at most " +
+             std::to_string(kMaxMarkerBytes) + " bytes");
   if (!constraint.starts_after.empty()) return;
+  if (!constraint.forced_next.empty()) refuse("forced_next needs starts_after");
   if (!constraint.opens_with.empty()) refuse("opens_with needs starts_after");
   if (constraint.starts_within != 0) refuse("starts_within needs starts_after");
   if (constraint.may_not_start) refuse("may_not_start needs starts_after");

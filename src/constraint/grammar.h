@@ -23,7 +23,7 @@ const char* grammar_kind_name(GrammarKind kind) noexcept;
 std::optional<GrammarKind> find_grammar_kind(std::string_view name) noexcept;
 
 inline constexpr size_t kMaxGrammarBytes = size_t{1} << 20;
-inline constexpr size_t kMaxMarkerBytes = 1024;  // of starts_after and opens_with
+inline constexpr size_t kMaxMarkerBytes = 1024;  // of starts_after, forced_next and opens_with
 
 struct Grammar {
   GrammarKind kind = GrammarKind::kJsonObject;
@@ -38,10 +38,14 @@ struct Constraint {
   // the marker are free, except end tokens. A few blanks directly after the marker are free, too.
   // Empty: the grammar begins with the answer.
   std::string starts_after = {};
+  // With starts_after: text that is forced directly after the marker, before the grammar. For
+  // markers that models write in several ways.
+  std::string forced_next = {};
   // With starts_after: an answer that does not begin with this text must match the grammar from the
   // answer's first token. For models that think only sometimes. Empty: free text comes first.
   std::string opens_with = {};
-  // With starts_after: max free tokens. After them, the marker is forced. 0: no limit.
+  // With starts_after: max free tokens. After them, the marker and forced_next are forced. 0: no
+  // limit.
   size_t starts_within = 0;
   // With starts_after: the answer may end before the grammar has begun.
   bool may_not_start = false;

@@ -162,12 +162,14 @@ TEST(Constraint, FieldsThatNeedAMarkerAreRefusedWithoutIt) {
       "");
   EXPECT_EQ(verdict_of({.grammar = {}, .opens_with = "<think>"}),
             "constraint: opens_with needs starts_after");
+  EXPECT_EQ(verdict_of({.grammar = {}, .forced_next = "a"}),
+            "constraint: forced_next needs starts_after");
   EXPECT_EQ(verdict_of({.grammar = {}, .starts_within = 3}),
             "constraint: starts_within needs starts_after");
   EXPECT_EQ(verdict_of({.grammar = {}, .may_not_start = true}),
             "constraint: may_not_start needs starts_after");
   EXPECT_EQ(verdict_of({.grammar = {}, .starts_after = std::string(2000, 'x')}),
-            "constraint: starts_after and opens_with may have at most 1024 bytes");
+            "constraint: starts_after, forced_next and opens_with may have at most 1024 bytes");
 }
 
 }  // namespace

@@ -33,12 +33,16 @@ Guide::Guide(std::shared_ptr<const Vocabulary> vocabulary, const Constraint& con
       matcher_(vocabulary_, constraint.grammar),
       phase_(starts_after_.empty() ? Phase::kGrammar : Phase::kFree),
       mask_(vocabulary_->n_words()) {
-  if (starts_within_ != 0) marker_ = vocabulary_->encode_special(starts_after_);
+  if (starts_within_ != 0 || !constraint.forced_next.empty()) {
+    marker_ = vocabulary_->encode_special(starts_after_);
+    n_found_ = marker_.size();
+    const std::vector<int32_t> next = vocabulary_->encode_special(constraint.forced_next);
+    marker_.insert(marker_.end(), next.begin(), next.end());
+  }
   if (constraint.opens_with.empty()) return;
-  const std::vector<int32_t> opener = vocabulary_->encode_special(constraint.opens_with);
-  if (opener.empty())
+  opener_ = vocabulary_->encode_special(constraint.opens_with);
+  if (opener_.empty())
     throw Error(ErrorCode::kInvalidInput, "constraint: opens_with has no token of this model");
-  opener_ = opener.front();
   phase_ = Phase::kOpening;
 }
 
@@ -74,8 +78,12 @@ void Guide::compute_mask() {
       std::ranges::fill(mask_, 0);
       return set(mask_, marker_[n_marker_], true);
     case Phase::kOpening:
-      matcher_.compute_mask(mask_);
-      return set(mask_, opener_, true);
+      std::ranges::fill(mask_, 0);
+      if (may_match_ && matcher_.stopped())
+        for (const int32_t end : vocabulary_->ends()) set(mask_, end, true);
+      else if (may_match_)
+        matcher_.compute_mask(mask_);
+      return set(mask_, opener_[n_opened_], true);
     case Phase::kBlank:
       matcher_.compute_mask(mask_);
       for (const int32_t blank : vocabulary_->blanks()) set(mask_, blank, true);
@@ -91,12 +99,7 @@ std::vector<int32_t> Guide::accept(int32_t token, std::string_view text, size_t 
   ready_ = false;
   switch (phase_) {
     case Phase::kOpening:
-      if (token == opener_) {
-        phase_ = Phase::kFree;
-        note_free(text);
-      } else {
-        consume(token);
-      }
+      open(token);
       break;
     case Phase::kFree:
       note_free(text);
@@ -121,15 +124,28 @@ std::vector<int32_t> Guide::accept(int32_t token, std::string_view text, size_t 
   return forced;
 }
 
+// Follows the opener and the grammar while the answer may be either.
+void Guide::open(int32_t token) {
+  if (token != opener_[n_opened_]) return consume(token);
+  may_match_ = may_match_ && !matcher_.stopped() && matcher_.n_allowed({&token, 1}) == 1;
+  if (may_match_) matcher_.consume({&token, 1});
+  if (++n_opened_ < opener_.size()) return;
+  matcher_.reset();
+  phase_ = Phase::kFree;
+}
+
 void Guide::note_free(std::string_view text) {
   tail_ += text;
   if (tail_.find(starts_after_) != std::string::npos) {
-    phase_ = Phase::kBlank;
+    n_marker_ = n_found_;
+    phase_ = n_marker_ < marker_.size() && n_found_ > 0 ? Phase::kMarker : Phase::kBlank;
     return;
   }
   const size_t keep = starts_after_.size() - 1;
   if (tail_.size() > keep) tail_.erase(0, tail_.size() - keep);
-  if (++n_free_ == starts_within_) phase_ = marker_.empty() ? Phase::kBlank : Phase::kMarker;
+  ++n_free_;
+  if (starts_within_ != 0 && n_free_ >= starts_within_)
+    phase_ = marker_.empty() ? Phase::kBlank : Phase::kMarker;
 }
 
 void Guide::consume(int32_t token) {

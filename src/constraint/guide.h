@@ -51,15 +51,16 @@ class Guide {
 
  private:
   enum class Phase : uint8_t {
-    kOpening,  // the first token decides between free text and the grammar
+    kOpening,  // the first tokens decide between free text and the grammar
     kFree,
-    kMarker,  // the marker is forced
+    kMarker,  // the marker, or the text after it, is forced
     kBlank,   // directly after the marker: blanks are allowed, and the grammar may begin
     kGrammar,
     kDone,
   };
 
   void compute_mask();
+  void open(int32_t token);
   void note_free(std::string_view text);
   void consume(int32_t token);
   std::vector<int32_t> take_forced(size_t max);
@@ -67,8 +68,11 @@ class Guide {
   std::shared_ptr<const Vocabulary> vocabulary_;
   std::string starts_after_;
   size_t starts_within_;
-  std::vector<int32_t> marker_;  // tokens of starts_after
-  int32_t opener_ = -1;          // the first token of opens_with; -1: none
+  std::vector<int32_t> marker_;  // tokens of starts_after and forced_next
+  size_t n_found_ = 0;           // those of starts_after
+  std::vector<int32_t> opener_;  // tokens of opens_with
+  size_t n_opened_ = 0;          // tokens of opener_ so far
+  bool may_match_ = true;        // the grammar allows the tokens of opener_ so far
   bool may_not_start_;
   Matcher matcher_;
   Phase phase_;

@@ -131,6 +131,62 @@ TEST(Guide, AnAnswerWithoutTheOpenerIsConstrainedImmediately) {
   EXPECT_TRUE(terse.guide().done());
 }
 
+// An opener of several tokens, and a grammar whose texts begin as the opener does.
+TEST(Guide, ComparesTheWholeOpenerWithTheAnswer) {
+  const Constraint constraint = {.grammar = {GrammarKind::kRegex, "<a>[0-9]|<|<t[0-9]"},
+                                 .starts_after = "</think>",
+                                 .opens_with = "<thought>"};
+  Walk thinking(constraint);
+  thinking.write("<t");
+  EXPECT_TRUE(thinking.allows("5"));
+  EXPECT_TRUE(thinking.allows("h"));
+  EXPECT_FALSE(thinking.allows("x"));
+  thinking.write("hought");
+  EXPECT_FALSE(thinking.allows("a"));
+  EXPECT_FALSE(thinking.allows(sample().end));
+  EXPECT_FALSE(thinking.guide().begun());
+  thinking.write(">free</think><a>1");
+  EXPECT_TRUE(thinking.guide().done());
+  Walk answer(constraint);
+  answer.write("<");
+  EXPECT_TRUE(answer.allows(sample().end)) << "the grammar allows this text";
+  answer.write("a");
+  EXPECT_TRUE(answer.guide().begun());
+  answer.write(">1");
+  EXPECT_TRUE(answer.guide().done());
+  // The grammar is over after the first token of the opener.
+  Walk over({.grammar = {GrammarKind::kRegex, "<"},
+             .starts_after = "</think>",
+             .opens_with = "<thought>"});
+  over.write("<");
+  EXPECT_TRUE(over.allows(sample().end));
+  EXPECT_TRUE(over.allows("t"));
+  EXPECT_FALSE(over.allows("a"));
+  over.write("thought></think><");
+  EXPECT_TRUE(over.guide().done());
+}
+
+TEST(Guide, ForcesTheTextAfterTheMarker) {
+  Constraint constraint = digits_after("</think>");
+  constraint.forced_next = "ab: ";
+  Walk walk(constraint, 100);
+  walk.write("x</think>");
+  EXPECT_EQ(walk.text(), "x</think>ab: ");
+  EXPECT_TRUE(walk.guide().begun());
+  walk.write("123");
+  EXPECT_TRUE(walk.guide().done()) << "the last letter is forced";
+  Walk one_by_one(constraint);
+  one_by_one.write("</think>");
+  EXPECT_FALSE(one_by_one.allows("1"));
+  EXPECT_FALSE(one_by_one.allows(sample().end));
+  one_by_one.write("ab: 123x");
+  EXPECT_TRUE(one_by_one.guide().done());
+  constraint.starts_within = 2;
+  Walk late(constraint, 100);
+  late.write("x").write("y");
+  EXPECT_EQ(late.text(), "xy</think>ab: ");
+}
+
 TEST(Guide, ForcesTheMarkerIfAModelThinksTooLong) {
   Constraint constraint = digits_after("so </think>");
   constraint.starts_within = 3;

@@ -249,12 +249,16 @@ void AnswerTracker::watch_for_start(int32_t token, runner::Chunk& piece) {
   const constraint::Constraint& constraint = *request_.constraint;
   free_text_ += tokenizer_.piece(token, true);
   ++n_free_;
-  if (free_text_.find(constraint.starts_after) != std::string::npos) return constrain();
-  if (constraint.starts_within != 0 && n_free_ >= constraint.starts_within) {
-    for (const int32_t forced : tokenizer_.encode(constraint.starts_after,
-                                                  {.add_special = false, .parse_special = true})) {
+  const auto force = [&](const std::string& text) {
+    for (const int32_t forced :
+         tokenizer_.encode(text, {.add_special = false, .parse_special = true}))
       if (!ended()) write(forced, {.token = forced}, piece);
-    }
+  };
+  const bool is_found = free_text_.find(constraint.starts_after) != std::string::npos;
+  const bool is_late = constraint.starts_within != 0 && n_free_ >= constraint.starts_within;
+  if (is_found || is_late) {
+    if (!is_found) force(constraint.starts_after);
+    force(constraint.forced_next);
     if (!ended()) constrain();
     return;
   }

@@ -25,7 +25,7 @@ struct Header {
 
 // Returns the word after `key`, up to a blank or the next marker; empty if there is none.
 std::string_view word_after(std::string_view header, std::string_view key) {
-  const size_t at = header.find(key);
+  const size_t at = header.rfind(key);
   if (at == header.npos) return "";
   const std::string_view rest = trimmed(header.substr(at + key.size()));
   return rest.substr(0, rest.find_first_of(" \t\r\n<"));

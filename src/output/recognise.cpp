@@ -181,6 +181,13 @@ const Format* row_for(const Evidence& evidence, std::string_view source) {
   return nullptr;
 }
 
+// Puts the spelling that the template uses first: it is the one that the model writes.
+void put_first_in(Thinking& thinking, std::string_view source) {
+  for (Texts* spellings : {&thinking.open, &thinking.close})
+    std::ranges::stable_partition(
+        *spellings, [&](const std::string& spelling) { return holds(source, spelling); });
+}
+
 }  // namespace
 
 Format recognise(const Evidence& evidence) {
@@ -197,6 +204,7 @@ Format recognise(const Evidence& evidence) {
   if (!is_named && !std::ranges::any_of(thinking.open, is_known) &&
       !std::ranges::any_of(thinking.close, is_known))
     format.thinking = {};
+  put_first_in(format.thinking, source);
   if (!evidence.is_control) return format;
   for (const std::string& marker : markers_of(format))
     if (evidence.is_control(marker)) format.control.push_back(marker);

@@ -189,6 +189,18 @@ TEST(OutputFormats, AreFoundByParserNames) {
   EXPECT_FALSE(is_renderer("qwen3"));
 }
 
+// Some families have markers of several spellings. A model writes that of its template.
+TEST(OutputFormats, PutTheSpellingOfTheTemplateFirst) {
+  const std::string text = "{{ '<think:opensource>' }}{{ content.split('</think:opensource>') }}";
+  const Format format = recognise({.parser = "hunyuan-v3", .jinja = text});
+  EXPECT_EQ(format.name, "hunyuan-v3");
+  EXPECT_EQ(format.thinking.open.front(), "<think:opensource>");
+  EXPECT_EQ(format.thinking.close.front(), "</think:opensource>");
+  EXPECT_EQ(format.thinking.close.size(), 2u);
+  EXPECT_EQ(recognise({.parser = "hunyuan-v3", .jinja = "<think>"}).thinking.open.front(),
+            "<think>");
+}
+
 TEST(OutputFormats, AreMadeFromUnknownGoTemplates) {
   const prompt::GoTemplate tagged(
       "{{ range .Messages }}{{ if .Thinking }}<th>{{ .Thinking }}</th>{{ end }}{{ .Content }}"

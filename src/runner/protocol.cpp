@@ -166,8 +166,9 @@ std::optional<constraint::Constraint> constraint_of(const Json& head) {
   const auto found = head.find("constraint");
   if (found == head.end()) return std::nullopt;
   if (!found->is_object()) refuse("constraint", "an object");
-  constexpr std::string_view kFields[] = {"kind",       "text",          "starts_after",
-                                          "opens_with", "starts_within", "may_not_start"};
+  constexpr std::string_view kFields[] = {"kind",         "text",       "starts_after",
+                                          "forced_next",  "opens_with", "starts_within",
+                                          "may_not_start"};
   for (const auto& [name, value] : found->items())
     if (std::ranges::find(kFields, name) == std::end(kFields))
       throw Error(ErrorCode::kInvalidInput, "field \"constraint\" has no field \"" + name + "\"");
@@ -176,6 +177,7 @@ std::optional<constraint::Constraint> constraint_of(const Json& head) {
   constraint::Constraint constraint = {
       .grammar = {*kind, string_of(*found, "text")},
       .starts_after = string_of(*found, "starts_after"),
+      .forced_next = string_of(*found, "forced_next"),
       .opens_with = string_of(*found, "opens_with"),
       .starts_within = static_cast<size_t>(integer(*found, "starts_within", 0, 0, kMaxTokens)),
       .may_not_start = boolean(*found, "may_not_start")};

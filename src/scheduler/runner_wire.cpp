@@ -220,6 +220,7 @@ Json constraint_json(const constraint::Constraint& constraint) {
   return {{"kind", constraint::grammar_kind_name(constraint.grammar.kind)},
           {"text", constraint.grammar.text},
           {"starts_after", constraint.starts_after},
+          {"forced_next", constraint.forced_next},
           {"opens_with", constraint.opens_with},
           {"starts_within", constraint.starts_within},
           {"may_not_start", constraint.may_not_start}};

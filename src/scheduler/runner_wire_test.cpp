@@ -102,12 +102,13 @@ TEST(RunnerWire, SendsAConstraint) {
   EXPECT_FALSE(head_of().contains("constraint"));
   request.constraint = {.grammar = {constraint::GrammarKind::kGbnf, "root ::= \"a\"\n"},
                         .starts_after = "</think>",
+                        .forced_next = "\n",
                         .opens_with = "<think>",
                         .starts_within = 7,
                         .may_not_start = true};
   const Json sent = head_of()["constraint"];
   EXPECT_EQ(sent, Json::parse(R"({"kind":"gbnf","text":"root ::= \"a\"\n",
-                                  "starts_after":"</think>","opens_with":"<think>",
+                                  "starts_after":"</think>","forced_next":"\n","opens_with":"<think>",
                                   "starts_within":7,"may_not_start":true})"));
 }
 
