@@ -306,7 +306,9 @@ void LiveExchange::close_answer(std::optional<ParseFailure> failure,
     lock.lock();
     respond_locked(std::move(response));
   } else if (failure) {
-    log::warn(request_.path + ": failed after the head of the response was sent: " + failure->text);
+    if (!gone_)
+      log::warn(request_.path +
+                ": failed after the head of the response was sent: " + failure->text);
     framing_.keep_alive = false;
   } else if (phase_ == Phase::kStreaming) {
     finish_locked();

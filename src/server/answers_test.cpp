@@ -63,6 +63,23 @@ std::function<MaybeAnswer(ServerFixture&, uint16_t)> sent_and_reset(std::string 
   };
 }
 
+constexpr const char* kMessages = R"("messages":[{"role":"user","content":"hi"}])";
+
+// Disconnects after the first words of a streamed answer.
+std::function<MaybeAnswer(ServerFixture&, uint16_t)> left(std::string path,
+                                                          const std::string& fields) {
+  const std::string body = R"({"model":"m","stream":true,)" + fields + "}";
+  return [path = std::move(path), body](ServerFixture& server, uint16_t port) {
+    server.runners_.change(server.key(),
+                           [](scheduler::FakeScript& script) { script.holds_after = 1; });
+    RawClient client(port);
+    client.send(post(path, body));
+    client.receive_until("Hello");
+    client.reset();
+    return MaybeAnswer();
+  };
+}
+
 std::string chunked(const std::string& chunks) {
   return "POST /api/chat HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n" +
          chunks;
@@ -146,19 +163,24 @@ std::vector<Case> cases() {
        }},
       {"left in the header", 499, kNone, {}, sent_and_reset("GET / HTTP/1.1\r\n")},
       {"left in the body", 499, "/api/chat", {}, sent_and_reset(of_length(100, "{"))},
-      {"left in the answer",
+      {"left in the answer", 499, "/api/generate", {}, left("/api/generate", R"("prompt":"hi")")},
+      {"left in a chat", 499, "/api/chat", {}, left("/api/chat", kMessages)},
+      {"left in OpenAI's chat",
        499,
-       "/api/generate",
+       "/v1/chat/completions",
        {},
-       [](ServerFixture& server, uint16_t port) {
-         server.runners_.change(server.key(),
-                                [](scheduler::FakeScript& script) { script.holds_after = 1; });
-         RawClient client(port);
-         client.send(post("/api/generate", R"({"model":"m","prompt":"hi"})"));
-         client.receive_until("Hello");
-         client.reset();
-         return MaybeAnswer();
-       }},
+       left("/v1/chat/completions", kMessages)},
+      {"left in a completion",
+       499,
+       "/v1/completions",
+       {},
+       left("/v1/completions", R"("prompt":"hi")")},
+      {"left in a response", 499, "/v1/responses", {}, left("/v1/responses", R"("input":"hi")")},
+      {"left in Anthropic's message",
+       499,
+       "/v1/messages",
+       {},
+       left("/v1/messages", std::string(kMessages) + R"(,"max_tokens":9)")},
   };
 }
 
@@ -213,6 +235,7 @@ TEST(Answers, AreCountedAndLoggedOnceWithAnId) {
     const std::string log = testing::internal::GetCapturedStderr();
     EXPECT_TRUE(is_there);
     EXPECT_EQ(found, wanted);
+    EXPECT_EQ(log.find("failed after the head"), log.npos) << log;
     ASSERT_EQ(answer.has_value(), one.status != 499);
     const std::vector<std::string> lines = answers_in(log);
     ASSERT_EQ(lines.size(), 1u) << log;

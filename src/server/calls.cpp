@@ -199,7 +199,8 @@ class Caller {
     metrics::Trace& trace = *kept;
     Failure end{call.status() == 0 ? failure.status : call.status(),
                 call.error().empty() ? failure.text : call.error()};
-    if (call.is_cut_off() && end.text.empty()) end = {kClientGone, "the client disconnected"};
+    if (failure.status == kClientGone || (call.is_cut_off() && end.text.empty()))
+      end = {kClientGone, "the client disconnected"};
     const Clock::duration time = Clock::now() - trace.began();
     if (!call.model().empty()) trace.set_model(call.model());
     trace.finish(end.status, end.text);

@@ -10,6 +10,7 @@
 #include "api/request_options.h"
 #include "api/tool_fields.h"
 #include "base/base64.h"
+#include "base/error.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "http/status.h"
@@ -240,6 +241,12 @@ ParsedRequest parse_request(const Fields& fields, const FieldTable& table,
 
 void handle(Call& call, Generator& generator, const GenerationRequest& request, bool stream) {
   NativeSink sink(call, request, stream);
+  // Ends a stream with the error. Without a stream, the caller answers.
+  const auto fail = [&](int status, const char* what) {
+    if (!sink.begun()) throw;
+    call.fail(status, what);
+    sink.fail(what);
+  };
   try {
     generator.run(request, sink, call.stop(), call.trace());
   } catch (const scheduler::Cancelled& cancelled) {
@@ -248,10 +255,12 @@ void handle(Call& call, Generator& generator, const GenerationRequest& request, 
       call.fail(503, std::string(http::kShuttingDown));
       sink.fail(std::string(http::kShuttingDown));
     }
+  } catch (const http::StatusError& error) {
+    fail(error.status(), error.what());
+  } catch (const Error& error) {
+    fail(http::status_of(error.code()), error.what());
   } catch (const std::exception& error) {
-    if (!sink.begun()) throw;
-    call.fail(500, error.what());
-    sink.fail(error.what());
+    fail(500, error.what());
   }
   if (sink.begun()) call.finish();
 }
