@@ -296,6 +296,8 @@ Catalog::Found Catalog::load(const store::Name& spelled, Version& version, std::
   model->capabilities = store::capabilities(*stored, traits);
   model->label = store::loaded_label(*stored);
   model->format = format_of(*model, *stored, jinja);
+  const std::string_view source = model->go ? std::string_view(model->go->source()) : jinja;
+  model->has_developer_role = source.find("developer") != source.npos;
   model->stored = std::move(*stored);
   return model;
 }

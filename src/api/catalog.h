@@ -52,6 +52,7 @@ struct ServedModel {
   std::optional<scheduler::ModelFacts> with_others{};
   store::PromptTraits::Source template_source = store::PromptTraits::Source::kNone;
   std::optional<prompt::GoTemplate> go;  // if template_source is kModel
+  bool has_developer_role = false;       // its template knows the role "developer"
   std::vector<std::string> capabilities;
   Options options;        // set by its Modelfile
   output::Format format;  // of its output

@@ -1,6 +1,7 @@
 #include "api/conversation.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "api/tool_fields.h"
@@ -108,17 +109,28 @@ std::string render_go(const Conversation& conversation, std::span<const size_t> 
   return render(go, input);
 }
 
+// Returns the messages of the request. OpenAI's role "developer" becomes "system", unless the
+// template knows the role: templates ignore messages of unknown roles, or fail.
+std::vector<Message> given_messages(const ServedModel& model, const GenerationRequest& request) {
+  std::vector<Message> messages = request.messages;
+  if (model.has_developer_role) return messages;
+  for (Message& message : messages)
+    if (message.role == "developer") message.role = "system";
+  return messages;
+}
+
 std::vector<Message> messages_of(const ServedModel& model, const GenerationRequest& request) {
   std::vector<Message> messages;
+  std::vector<Message> given = given_messages(model, request);
   const bool is_prompt = request.kind == GenerationKind::kPrompt;
-  const bool has_system =
-      is_prompt ? request.system.has_value()
-                : !request.messages.empty() && request.messages.front().role == "system";
+  const bool has_system = is_prompt ? request.system.has_value()
+                                    : !given.empty() && (given.front().role == "system" ||
+                                                         given.front().role == "developer");
   // A system message at the start of the request comes before the messages of the model.
-  auto rest = request.messages.begin();
+  auto rest = given.begin();
   if (has_system && is_prompt && !request.system->empty())
     messages.push_back(text_message("system", *request.system));
-  if (has_system && !is_prompt) messages.push_back(*rest++);
+  if (has_system && !is_prompt) messages.push_back(std::move(*rest++));
   if (!has_system && !model.stored.system.empty())
     messages.push_back(text_message("system", model.stored.system));
   if (!is_prompt || request.context.empty())
@@ -129,7 +141,7 @@ std::vector<Message> messages_of(const ServedModel& model, const GenerationReque
     for (const std::string& image : request.images) question.parts.push_back(ImagePart{image});
     if (!request.prompt.empty()) question.parts.push_back(TextPart{request.prompt});
   } else {
-    messages.insert(messages.end(), rest, request.messages.end());
+    std::move(rest, given.end(), std::back_inserter(messages));
   }
   return messages;
 }

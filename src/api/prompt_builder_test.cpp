@@ -68,6 +68,17 @@ TEST_F(PromptBuilder, AddsMessagesOfTheModel) {
             "system: own\nuser: a\nassistant: b\nuser: c\nassistant:");
 }
 
+TEST_F(PromptBuilder, DeveloperIsSystemForTemplatesWithoutTheRole) {
+  const std::vector<Message> messages = {text_message("developer", "own"),
+                                         text_message("user", "c"),
+                                         text_message("developer", "more")};
+  EXPECT_EQ(text({.go = kLines, .system = "s"}, chat(messages)),
+            "system: own\nuser: c\nsystem: more\nassistant:");
+  const std::string knows = "{{- /* developer */ -}}" + std::string(kLines);
+  EXPECT_EQ(text({.name = "n", .go = knows, .system = "s"}, chat(messages)),
+            "developer: own\nuser: c\ndeveloper: more\nassistant:");
+}
+
 TEST_F(PromptBuilder, RequestsMayHaveATemplate) {
   GenerationRequest request = prompt("hi");
   request.template_text = "<{{ .System }}|{{ .Prompt }}>";
@@ -228,7 +239,7 @@ TEST_F(PromptBuilder, DropsToolCallsWithTheirResultsAndKeepsTheQuestion) {
     messages.push_back(text_message("tool", "result " + std::to_string(i)));
   }
   const BuiltPrompt built = build({.go = kLines}, chat(messages), {512, 100});
-  EXPECT_TRUE(built.text.starts_with("developer: stay\nuser: the question\nassistant: \ntool: "))
+  EXPECT_TRUE(built.text.starts_with("system: stay\nuser: the question\nassistant: \ntool: "))
       << built.text;
   EXPECT_TRUE(built.text.ends_with("tool: result 39\nassistant:"));
   EXPECT_EQ(built.n_left_out % 2, 0u);
