@@ -183,9 +183,11 @@ const Format* row_for(const Evidence& evidence, std::string_view source) {
 
 // Puts the spelling that the template uses first: it is the one that the model writes.
 void put_first_in(Thinking& thinking, std::string_view source) {
-  for (Texts* spellings : {&thinking.open, &thinking.close})
-    std::ranges::stable_partition(
+  for (Texts* spellings : {&thinking.open, &thinking.close}) {
+    const auto used = std::ranges::find_if(
         *spellings, [&](const std::string& spelling) { return holds(source, spelling); });
+    if (used != spellings->end()) std::rotate(spellings->begin(), used, used + 1);
+  }
 }
 
 }  // namespace
