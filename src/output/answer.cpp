@@ -209,6 +209,10 @@ void CallWriter::cut() {
   if (!waiting_.empty()) answer_.output.arguments(waiting_);
 }
 
+void CallWriter::leave() {
+  if (has_begun_) answer_.output.leave_call();
+}
+
 void CallWriter::begin() {
   if (has_begun_) return;
   has_begun_ = true;
@@ -219,6 +223,7 @@ void CallWriter::begin() {
 Found give_up(Answer& answer, CallWriter& call, Attempt& attempt) {
   if (!answer.must_declare && answer.tape.has_met_cut() && call.has_name()) {
     call.cut();
+    call.leave();
     attempt.accept();
     return Found::kBroken;
   }
@@ -226,6 +231,7 @@ Found give_up(Answer& answer, CallWriter& call, Attempt& attempt) {
     attempt.refuse();
     return Found::kNothing;
   }
+  call.leave();
   attempt.accept();
   return Found::kBroken;
 }

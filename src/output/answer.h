@@ -66,6 +66,8 @@ class Output {
   void begin_call(const std::string& name, const std::string& id);
   void arguments(std::string_view text);
   void end_call();
+  // Leaves a call that has begun without its end: the next call has another number.
+  void leave_call() { ++n_calls_; }
   // Commits the events of all open attempts. Returns false and commits nothing if one of them is
   // firm.
   bool speak();
@@ -165,6 +167,8 @@ class CallWriter final : public TextSink {
   bool end();
   // Reports the parts of a call in which the answer was cut off.
   void cut();
+  // Leaves a call that is broken, with the events that it has made.
+  void leave();
 
   bool has_name() const { return has_name_; }
   bool has_arguments() const { return has_arguments_; }

@@ -244,6 +244,19 @@ TEST(OutputParser, CutOffCallsHaveNoEnd) {
             "1#0[]" + text + "\n");
 }
 
+// Clients join the parts of calls by their numbers.
+TEST(OutputParser, ACallAfterABrokenOneHasItsOwnNumber) {
+  const std::string found =
+      streamed(*find_format("qwen3-coder"), {StartState::kText, {}},
+               {"<tool_call>\n<function=run>\n<parameter=cmd>\nls\n</parameter>\n",
+                "<parameter=timeout\n5</parameter></function></tool_call>\n",
+                "<tool_call>\n<function=add>\n<parameter=a>\n2\n</parameter>\n</function>\n",
+                "</tool_call>"});
+  EXPECT_TRUE(found.starts_with("2#0[]run\n")) << found;
+  EXPECT_NE(found.find("2#1[]add\n3#1[]{\"a\": "), std::string::npos) << found;
+  EXPECT_TRUE(found.ends_with("4#1[]\n")) << found;
+}
+
 TEST(OutputParser, ReportsABodyThatIsNotJsonUnchangedOrAsText) {
   const std::string text =
       "<|channel|>commentary to=functions.run <|constrain|>json<|message|>{\"cmd\": ls}<|call|>";
