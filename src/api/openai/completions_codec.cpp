@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -180,6 +181,8 @@ class CompletionStream : public TextAnswer {
   bool fail(int status, std::string_view text) override { return stream_.fail(status, text); }
 
   bool delta(const Delta& delta) override {
+    // After a runner's death, the generator begins again with the prompt, which the client has.
+    if (delta.is_prompt && !has_prompt_.insert(delta.choice).second) return true;
     std::string text = comments(delta.notices);
     // Thinking has no place in this form, but its empty chunks show progress.
     std::string written;
@@ -222,6 +225,7 @@ class CompletionStream : public TextAnswer {
   EventStream stream_;
   const bool include_usage_;
   const std::string chunk_head_;
+  std::set<size_t> has_prompt_;  // choices whose echoed prompt is sent
   std::vector<size_t> offsets_;  // of each choice: characters of its tokens so far
   Usage usage_;
   size_t n_ended_ = 0;

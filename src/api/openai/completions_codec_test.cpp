@@ -212,6 +212,24 @@ TEST(CompletionStream, HasExactBytes) {
   }
 }
 
+// The generator begins again after a runner's death. The client has the prompt already.
+TEST(CompletionStream, SendsThePromptOnce) {
+  const auto write = [](TextAnswer& answer) {
+    Delta prompt{.is_prompt = true, .events = {{EventKind::kText, 0, "the prompt"}}};
+    EXPECT_TRUE(answer.delta(prompt));
+    answer.restart(0);
+    EXPECT_TRUE(answer.delta(prompt));
+    EXPECT_TRUE(answer.delta({.events = {{EventKind::kText, 0, " answer"}}}));
+    EXPECT_TRUE(answer.end(kEnding));
+  };
+  for (const bool stream : {false, true}) {
+    const std::string text = answered(stream, false, write);
+    const size_t first = text.find("the prompt");
+    EXPECT_NE(first, text.npos);
+    EXPECT_EQ(text.find("the prompt", first + 1), text.npos) << text;
+  }
+}
+
 TEST(CompletionStream, EventsAreCommentsAndErrorsEndIt) {
   const std::string body = answered(true, false, [](TextAnswer& answer) {
     EXPECT_FALSE(answer.fail(500, "early"));
