@@ -2,6 +2,8 @@
 
 #include <chrono>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -87,6 +89,37 @@ void append_logprobs(Json& list, const std::vector<Logprob>& logprobs) {
     list.push_back(std::move(entry));
   }
 }
+
+// Divides the log probabilities of tokens among the texts of an answer. A text may come later than
+// its tokens, and tokens of markers have no text.
+class TokensOfTexts {
+ public:
+  void add(const std::vector<Logprob>& logprobs) {
+    waiting_.insert(waiting_.end(), logprobs.begin(), logprobs.end());
+  }
+  // Returns the log probabilities of the tokens that begin in `text`, the next text of the answer.
+  // If the tokens do not have this text, as with broken characters, returns all that wait.
+  std::vector<Logprob> take(std::string_view text) {
+    if (text.empty() || waiting_.empty()) return {};
+    std::string bytes;
+    for (const Logprob& logprob : waiting_) bytes += logprob.bytes;
+    const size_t found = bytes.find(text);
+    if (found == bytes.npos) return std::exchange(waiting_, {});
+    std::vector<Logprob> own;
+    size_t n_before = 0;  // tokens that begin before the end of the text
+    size_t begin = 0;
+    for (; n_before < waiting_.size() && begin < found + text.size(); ++n_before) {
+      if (begin >= found) own.push_back(waiting_[n_before]);
+      begin += waiting_[n_before].bytes.size();
+    }
+    waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<std::ptrdiff_t>(n_before));
+    return own;
+  }
+  void clear() { waiting_.clear(); }
+
+ private:
+  std::vector<Logprob> waiting_;
+};
 
 // An item that is not complete yet.
 struct OpenItem {
@@ -182,15 +215,16 @@ class ResponseAnswer : public CallAnswer {
   void restart(size_t) override {
     open_.reset();
     output_.clear();
+    logprobs_.clear();
   }
 
   bool delta(const Delta& delta) override {
     std::string text = opening() + comments(delta.notices);
-    std::vector<Logprob> logprobs =
-        request_.shows_logprobs ? delta.logprobs : std::vector<Logprob>();
+    if (request_.shows_logprobs) logprobs_.add(delta.logprobs);
     for (const Event& event : joined(delta.events)) {
-      const bool is_text = event.kind == EventKind::kText;
-      add(text, event, is_text ? std::exchange(logprobs, {}) : std::vector<Logprob>());
+      std::vector<Logprob> own = logprobs_.take(event.text);
+      if (event.kind != EventKind::kText) own.clear();
+      add(text, event, own);
     }
     return request_.stream ? stream_.write(text) : !call_.stop().stop_requested();
   }
@@ -366,6 +400,7 @@ class ResponseAnswer : public CallAnswer {
   EventStream stream_;
   bool is_opened_ = false;
   size_t sequence_ = 0;
+  TokensOfTexts logprobs_;
   std::optional<OpenItem> open_;
   Json output_ = Json::array();  // completed items
 };

@@ -252,6 +252,32 @@ TEST(ResponseStream, SendsLogprobsWithTheirText) {
       << it.body();
 }
 
+// Thinking and text may come together, and the first tokens of a text may be held back.
+TEST(Response, LogprobsAreThoseOfTheTokensOfTheText) {
+  const auto delta_of = [](std::vector<Event> events, const std::vector<std::string>& tokens) {
+    Delta delta{.events = std::move(events)};
+    for (const std::string& token : tokens) delta.logprobs.push_back({token, -1.0, token, {}});
+    return delta;
+  };
+  const std::vector<std::vector<Delta>> answers = {
+      {delta_of({{EventKind::kThinking, 0, "a hm"}, {EventKind::kText, 0, "a b <c"}},
+                {"<think>", "a", " hm", "</think>", "a", " b", " <", "c", ""})},
+      {delta_of({}, {"<think>"}), delta_of({{EventKind::kThinking, 0, "a"}}, {"a"}),
+       delta_of({{EventKind::kThinking, 0, " hm"}}, {" hm"}), delta_of({}, {"</think>"}),
+       delta_of({{EventKind::kText, 0, "a b"}}, {"a", " b"}), delta_of({}, {" <"}),
+       delta_of({{EventKind::kText, 0, " <c"}}, {"c"})}};
+  for (const std::vector<Delta>& deltas : answers) {
+    Answered it(R"(,"top_logprobs":1,"include":["message.output_text.logprobs"])");
+    for (const Delta& delta : deltas) it.answer->delta(delta);
+    it.answer->end(kEnding);
+    const Json output = Json::parse(it.body())["output"];
+    std::string tokens;
+    for (const Json& entry : output.back()["content"][0]["logprobs"])
+      tokens += entry["token"].get<std::string>() + "|";
+    EXPECT_EQ(tokens, "a| b| <|c|") << output;
+  }
+}
+
 TEST(ResponseStream, IsKeptAliveDuringPrefill) {
   Answered it(kStream);
   it.clock.time += seconds(10);
