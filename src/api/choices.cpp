@@ -95,12 +95,11 @@ class ChoiceSink : public Sink {
   void sized(const Sizing& sizing) override {
     if (choice_ == 0) forward([&] { sink_.sized(sizing); });
   }
+  void begun() override { on_begin_(); }
   bool delta(const Delta& delta) override {
     Delta own = delta;
     own.choice = choice_;
-    const bool is_wanted = relay_.forward([&] { return sink_.delta(own); });
-    on_begin_();
-    return is_wanted;
+    return relay_.forward([&] { return sink_.delta(own); });
   }
   bool holds_back() const override { return sink_.holds_back(); }
   void restart(size_t) override {

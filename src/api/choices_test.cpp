@@ -4,14 +4,16 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <map>
+#include <mutex>
 #include <set>
 #include <thread>
 
 namespace billow::api {
 namespace {
 
-// Generates three texts for each answer and counts how many answers run in parallel.
+// Sends the prompt and three texts for each answer. Counts how many answers run in parallel.
 class Writers : public Generator {
  public:
   void run(const GenerationRequest& request, Sink& sink, std::stop_token stop,
@@ -22,9 +24,16 @@ class Writers : public Generator {
     }
     const int64_t seed = request.options.sampling.seed.value_or(0) + request.seed_shift;
     const bool fails = seed == failing_seed;
+    if (request.seed_shift > 0 && !has_begun(request.prompt)) ++n_early;
     sink.found("m");
     sink.sized({.n_prompt = 4});
-    bool wanted = true;
+    bool wanted = sink.delta({.is_prompt = true, .events = {{EventKind::kText, 0, ""}}});
+    std::this_thread::yield();
+    begin(request.prompt);
+    sink.begun();
+    const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (awaits_others && max_running == 1 && std::chrono::steady_clock::now() < patience)
+      std::this_thread::yield();
     for (int i = 0; i < 3 && wanted && !stop.stop_requested(); ++i) {
       wanted =
           sink.delta({.events = {{EventKind::kText, 0, request.prompt + std::to_string(seed)}}});
@@ -39,7 +48,21 @@ class Writers : public Generator {
   }
   std::atomic<size_t> n_running = 0;
   std::atomic<size_t> max_running = 0;
+  std::atomic<size_t> n_early = 0;  // answers that started before their prompt was evaluated
   int64_t failing_seed = -1;
+  bool awaits_others = false;  // an answer has no text before another one runs
+
+ private:
+  bool has_begun(const std::string& prompt) {
+    const std::scoped_lock lock(mutex_);
+    return begun_.contains(prompt);
+  }
+  void begin(const std::string& prompt) {
+    const std::scoped_lock lock(mutex_);
+    begun_.insert(prompt);
+  }
+  std::mutex mutex_;
+  std::set<std::string> begun_;  // evaluated prompts
 };
 
 class Gathered : public Sink {
@@ -51,7 +74,6 @@ class Gathered : public Sink {
   void sized(const Sizing&) override { ++n_sized; }
   bool delta(const Delta& delta) override {
     check_thread();
-    first.try_emplace(delta.choice, n_deltas);
     for (const Event& event : delta.events) texts[delta.choice] += event.text;
     return ++n_deltas < max_deltas;
   }
@@ -66,7 +88,6 @@ class Gathered : public Sink {
 
   const std::thread::id thread = std::this_thread::get_id();
   std::map<size_t, std::string> texts;
-  std::map<size_t, size_t> first;  // deltas before its first one
   std::set<size_t> ended;
   int n_found = 0;
   int n_sized = 0;
@@ -105,11 +126,20 @@ TEST_F(Choices, EachPromptGetsAnswersWithConsecutiveSeeds) {
 
 TEST_F(Choices, FirstAnswerToAPromptStartsAlone) {
   for (int i = 0; i < 20; ++i) {
+    const std::string prompt = std::to_string(i);
     Gathered own;
-    run_choices(writers, std::vector{prompt_of("a"), prompt_of("b")}, 4, own, {}, trace);
-    for (const size_t choice : {1u, 2u, 3u}) EXPECT_LT(own.first[0], own.first[choice]);
-    for (const size_t choice : {5u, 6u, 7u}) EXPECT_LT(own.first[4], own.first[choice]);
+    run_choices(writers, std::vector{prompt_of("a" + prompt), prompt_of("b" + prompt)}, 4, own, {},
+                trace);
   }
+  EXPECT_EQ(writers.n_early, 0u);
+}
+
+// The text of an answer may come as a whole, or after a long thought.
+TEST_F(Choices, FurtherAnswersDoNotAwaitTheTextOfTheFirst) {
+  writers.awaits_others = true;
+  run({prompt_of("a")}, 3);
+  EXPECT_GT(writers.max_running, 1u);
+  EXPECT_EQ(sink.ended.size(), 3u);
 }
 
 TEST_F(Choices, LimitsParallelAnswers) {

@@ -201,6 +201,7 @@ class Writer {
     for (const std::string& event : piece.events) mark_event(event);
     if (!first_ && (!piece.text.empty() || !piece.logprobs.empty())) {
       first_ = now;
+      sink_.begun();
       if (!sink_.holds_back()) trace_.mark("first token");
     }
     Delta delta{.slot = slot_};
