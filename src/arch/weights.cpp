@@ -111,12 +111,12 @@ void WeightLoader::plain_matrices(const std::string& name, std::vector<tensor::T
 void WeightLoader::matrices(const std::string& name, std::vector<tensor::Tensor>& out,
                             size_t n_cols, size_t n_rows, size_t n, Presence presence) const {
   plain_matrices(name, out, n_cols, n_rows, n, presence);
-  for (tensor::Tensor& matrix : out) pack(matrix);
+  for (tensor::Tensor& matrix : out) pack(matrix, true);
 }
 
-void WeightLoader::pack(tensor::Tensor& matrix) const {
+void WeightLoader::pack(tensor::Tensor& matrix, bool is_expert) const {
   if (matrices_ != nullptr) matrices_->push_back(matrix);
-  if (packed_ != nullptr) packed_->add(matrix);
+  if (packed_ != nullptr) packed_->add(matrix, is_expert);
 }
 
 void WeightLoader::vector(const std::string& name, const float*& out, size_t n,

@@ -37,8 +37,9 @@ class WeightLoader {
                 size_t n_rows, size_t n, Presence presence = Presence::kRequired) const;
   void plain_matrices(const std::string& name, std::vector<tensor::Tensor>& out, size_t n_cols,
                       size_t n_rows, size_t n, Presence presence = Presence::kRequired) const;
-  // Adds a matrix that has no packed form to the matrices to pack.
-  void pack(tensor::Tensor& matrix) const;
+  // Adds a matrix that has no packed form to the matrices to pack. `is_expert`: one of many
+  // matrices of a layer.
+  void pack(tensor::Tensor& matrix, bool is_expert = false) const;
   // Loads n floats: norms and biases. The tensor may have several dimensions.
   void vector(const std::string& name, const float*& out, size_t n,
               Presence presence = Presence::kRequired) const;

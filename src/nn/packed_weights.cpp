@@ -31,6 +31,12 @@ PackedWeights::PackedWeights(const kernels::KernelTable& kernels, size_t max_byt
 
 std::vector<PackedWeights::NodeRange> PackedWeights::node_ranges(
     std::span<const int> node_of_members) const {
+  std::vector<NodeRange> ranges = node_ranges(node_of_members, true);
+  return ranges.size() <= NodeRange::kMax ? ranges : node_ranges(node_of_members, false);
+}
+
+std::vector<PackedWeights::NodeRange> PackedWeights::node_ranges(
+    std::span<const int> node_of_members, bool places_experts) const {
   std::vector<NodeRange> ranges;
   const size_t n_members = node_of_members.size();
   const auto add = [&](size_t end, int node) {
@@ -43,6 +49,10 @@ std::vector<PackedWeights::NodeRange> PackedWeights::node_ranges(
     }
   };
   for (const Job& job : jobs_) {
+    if (job.is_expert && !places_experts && n_members > 0) {
+      add(rounded_to(job.end(), kHugePage), NodeRange::kAny);
+      continue;
+    }
     const size_t n_units = (job.weight.n_rows + kUnitRows - 1) / kUnitRows;
     for (size_t member = 0; member < n_members; ++member) {
       const size_t last_unit = cpu::share_begin(n_units, member + 1, n_members);
@@ -56,7 +66,8 @@ std::vector<PackedWeights::NodeRange> PackedWeights::node_ranges(
 
 void PackedWeights::place(std::span<const int> node_of_members) {
   for (const NodeRange& range : node_ranges(node_of_members))
-    cpu::put_on_node(space_.data() + range.begin, range.end - range.begin, range.node);
+    if (range.node != NodeRange::kAny)
+      cpu::put_on_node(space_.data() + range.begin, range.end - range.begin, range.node);
 }
 
 void PackedWeights::hold() {
@@ -71,7 +82,7 @@ size_t PackedWeights::bytes_of(quant::Type type, size_t n_cols, size_t n_rows) {
   return quant::row(type).packing.matrix_bytes(n_rows, n_cols);
 }
 
-void PackedWeights::add(tensor::Tensor& weight) {
+void PackedWeights::add(tensor::Tensor& weight, bool is_expert) {
   const size_t n = bytes_of(weight.type, weight.n_cols, weight.n_rows);
   if (n == 0 || weight.packed != nullptr) return;
   BILLOW_CHECK(taken_.load(std::memory_order_relaxed) == 0);
@@ -79,7 +90,8 @@ void PackedWeights::add(tensor::Tensor& weight) {
   jobs_.push_back({.weight = weight,
                    .begin = used_,
                    .strip_bytes = quant::row(weight.type).packing.strip_bytes(weight.n_cols),
-                   .n_strips = (weight.n_rows + quant::kStripRows - 1) / quant::kStripRows});
+                   .n_strips = (weight.n_rows + quant::kStripRows - 1) / quant::kStripRows,
+                   .is_expert = is_expert});
   weight.packed = space_.data() + used_;
   used_ += n;
 }

@@ -34,18 +34,22 @@ class PackedWeights {
   static size_t bytes_of(quant::Type type, size_t n_cols, size_t n_rows);
 
   // If the format of `weight` has a packed form, sets weight.packed to the place that pack() will
-  // fill. REQUIRES: pack() was not called.
-  void add(tensor::Tensor& weight);
+  // fill. `is_expert`: one of many matrices of a layer. REQUIRES: pack() was
+  // not called.
+  void add(tensor::Tensor& weight, bool is_expert = false);
 
   // A range of the packed form, in bytes, and the NUMA node whose threads read its rows.
   struct NodeRange {
+    static constexpr int kAny = -1;
+    // Each range is a mapping of the system, which allows 65,530 by default (vm.max_map_count).
+    static constexpr size_t kMax = 1 << 14;
     size_t begin = 0;
     size_t end = 0;
-    int node = 0;
+    int node = 0;  // kAny: threads of all nodes
   };
   // Returns the ranges of all added matrices in order, with whole huge pages. A member of a team
   // reads its share of the rows of each matrix (nn/task_order.h); member i is on node
-  // node_of_members[i].
+  // node_of_members[i]. If there were more than NodeRange::kMax ranges, experts are on any node.
   std::vector<NodeRange> node_ranges(std::span<const int> node_of_members) const;
   // Asks the system to put the packed form on these nodes. Without a call, or without nodes, it is
   // spread over all nodes. REQUIRES: neither hold() nor pack() was called.
@@ -74,12 +78,15 @@ class PackedWeights {
   size_t n_source_bytes() const noexcept;
 
  private:
+  std::vector<NodeRange> node_ranges(std::span<const int> node_of_members,
+                                     bool places_experts) const;
   // A matrix to pack.
   struct Job {
     tensor::Tensor weight;
     size_t begin = 0;  // offset of its packed form
     size_t strip_bytes = 0;
     size_t n_strips = 0;
+    bool is_expert = false;
     size_t end() const noexcept { return begin + n_strips * strip_bytes; }
   };
   struct Scratch {

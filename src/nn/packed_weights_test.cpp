@@ -149,5 +149,27 @@ TEST(PackedWeights, RowsAreOnTheNodeOfTheMemberThatReadsThem) {
   EXPECT_TRUE(packed.node_ranges({}).empty());
 }
 
+// A model with very many experts: the system limits the number of mappings.
+TEST(PackedWeights, ManyExpertsAreOnNoSpecialNode) {
+  const std::vector<int> nodes = {0, 1};
+  const auto n_ranges = [&](size_t n_experts) {
+    std::vector<tensor::Tensor> weights(n_experts + 2,
+                                        {nullptr, quant::Type::kQ8_0, 4096, 2048, nullptr});
+    const size_t n_bytes = PackedWeights::bytes_of(quant::Type::kQ8_0, 4096, 2048);
+    PackedWeights packed(kernels::select_table(), weights.size() * n_bytes, {});
+    for (size_t i = 0; i < weights.size(); ++i) packed.add(weights[i], i > 0 && i <= n_experts);
+    const std::vector<PackedWeights::NodeRange> ranges = packed.node_ranges(nodes);
+    size_t end = 0;
+    for (const PackedWeights::NodeRange& range : ranges) {
+      EXPECT_EQ(range.begin, end);
+      end = range.end;
+    }
+    EXPECT_GE(end, packed.n_bytes());
+    return ranges.size();
+  };
+  EXPECT_GT(n_ranges(1000), 1000u);
+  EXPECT_LE(n_ranges(10'000), 5u) << "two matrices with two ranges each, and the experts";
+}
+
 }  // namespace
 }  // namespace billow::nn

@@ -37,8 +37,8 @@ Experts::Experts(const ExpertsStyle& style, const WeightLoader& load, const std:
   for (const tensor::Tensor& both : joint) {
     gate_.push_back(rows_of(both, 0, style.n_ff));
     up_.push_back(rows_of(both, style.n_ff, style.n_ff));
-    load.pack(gate_.back());
-    load.pack(up_.back());
+    load.pack(gate_.back(), true);
+    load.pack(up_.back(), true);
   }
   if (joint.empty()) {
     if (style.gated) load.matrices(prefix + "ffn_gate_exps.weight", gate_, width_, style.n_ff, n);
