@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <set>
 #include <sstream>
 #include <string>
@@ -28,12 +29,20 @@ std::vector<std::string> quotas(const std::string& root) {
 }  // namespace
 
 std::vector<int> allowed_cpus() {
-  cpu_set_t allowed;
-  CPU_ZERO(&allowed);
+  // The system refuses a mask that is smaller than its own.
+  constexpr size_t kMaxCpus = 1 << 20;
   std::vector<int> cpus;
-  if (::sched_getaffinity(0, sizeof allowed, &allowed) != 0) return cpus;
-  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
-    if (CPU_ISSET(cpu, &allowed)) cpus.push_back(cpu);
+  for (size_t n = CPU_SETSIZE; n <= kMaxCpus; n *= 2) {
+    std::vector<cpu_set_t> allowed(n / CPU_SETSIZE);
+    const size_t n_bytes = allowed.size() * sizeof(cpu_set_t);
+    if (::sched_getaffinity(0, n_bytes, allowed.data()) != 0) {
+      if (errno == EINVAL) continue;
+      return cpus;
+    }
+    for (size_t cpu = 0; cpu < n; ++cpu)
+      if (CPU_ISSET_S(cpu, n_bytes, allowed.data())) cpus.push_back(static_cast<int>(cpu));
+    return cpus;
+  }
   return cpus;
 }
 

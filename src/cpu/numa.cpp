@@ -30,9 +30,17 @@ std::vector<int> nodes_with_memory() {
   return numbers_of_list(line);
 }
 
+// Returns whether the user has chosen where memory comes from (numactl): a policy of a range would
+// replace that of the process.
+bool has_policy_of_user() {
+  int policy = 0;  // MPOL_DEFAULT
+  return ::syscall(SYS_get_mempolicy, &policy, nullptr, 0, nullptr, 0) == 0 && policy != 0;
+}
+
 // The system call needs no library. If it fails, each page comes from the node that touches it
 // first.
 void set_policy(void* data, size_t n_bytes, int policy, const std::vector<int>& nodes) {
+  if (has_policy_of_user()) return;
   std::array<unsigned long, kMaxNumbers / kWordBits> mask{};
   for (const int node : nodes) {
     const auto i = static_cast<size_t>(node);

@@ -6,8 +6,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <string>
+#include <system_error>
+#include <vector>
 
 #include "base/check.h"
+#include "base/error.h"
 
 namespace billow::cpu {
 namespace {
@@ -17,10 +21,12 @@ constexpr std::chrono::microseconds kSpin{50};
 
 // If the system refuses, the thread runs anywhere.
 void bind(std::thread& thread, const std::vector<int>& cpus) {
-  cpu_set_t allowed;
-  CPU_ZERO(&allowed);
-  for (const int cpu : cpus) CPU_SET(cpu, &allowed);
-  static_cast<void>(::pthread_setaffinity_np(thread.native_handle(), sizeof allowed, &allowed));
+  if (cpus.empty()) return;
+  const auto n = static_cast<size_t>(std::ranges::max(cpus)) + 1;
+  std::vector<cpu_set_t> allowed((n + CPU_SETSIZE - 1) / CPU_SETSIZE);
+  const size_t n_bytes = allowed.size() * sizeof(cpu_set_t);
+  for (const int cpu : cpus) CPU_SET_S(static_cast<size_t>(cpu), n_bytes, allowed.data());
+  static_cast<void>(::pthread_setaffinity_np(thread.native_handle(), n_bytes, allowed.data()));
 }
 
 }  // namespace
@@ -52,13 +58,22 @@ ThreadTeam::ThreadTeam(int n_threads, const std::vector<Place>& places)
   nodes_.reserve(places.size());
   for (const Place& place : places) nodes_.push_back(place.node);
   workers_.reserve(static_cast<size_t>(n_threads - 1));
-  for (int member = 1; member < n_threads; ++member) {
-    workers_.emplace_back([this, member] { serve(member); });
-    if (!places.empty()) bind(workers_.back(), places[static_cast<size_t>(member)].cpus);
+  try {
+    for (int member = 1; member < n_threads; ++member) {
+      workers_.emplace_back([this, member] { serve(member); });
+      if (!places.empty()) bind(workers_.back(), places[static_cast<size_t>(member)].cpus);
+    }
+  } catch (const std::system_error& error) {
+    stop();
+    throw Error(ErrorCode::kOutOfMemory, "cannot start " + std::to_string(n_threads) +
+                                             " threads: " + error.code().message() +
+                                             "; use fewer threads, or raise the limit");
   }
 }
 
-ThreadTeam::~ThreadTeam() {
+ThreadTeam::~ThreadTeam() { stop(); }
+
+void ThreadTeam::stop() {
   stopping_.store(true, std::memory_order_relaxed);
   generation_.add(1);
   for (std::thread& worker : workers_) worker.join();

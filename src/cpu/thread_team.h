@@ -106,6 +106,7 @@ class ThreadTeam {
   };
   void run_region(Region region);
   void serve(int member);
+  void stop();
 
   std::vector<std::thread> workers_;
   std::vector<int> nodes_;

@@ -37,11 +37,9 @@ KvMemory::KvMemory(context::Ledger& ledger, const std::vector<kv::LayerNeed>& ne
       n_batch_(options.n_batch),
       max_cached_(options.max_cached),
       other_groups_(options.other_groups),
-      drop_other_(options.drop_other) {
-  for (uint32_t group = 0; group < cache_.layout().groups.size(); ++group) {
-    const kv::BlockPool& pool = cache_.pool(group);
-    cpu::spread_over_nodes(pool.base(), pool.max_blocks() * pool.block_bytes());
-  }
+      drop_other_(options.drop_other),
+      has_several_nodes_(cpu::has_several_nodes()) {
+  spread();
   if (options.sessions.folder.empty() || options.sessions.max_bytes == 0 || max_cached_ == 0)
     return;
   try {
@@ -52,6 +50,19 @@ KvMemory::KvMemory(context::Ledger& ledger, const std::vector<kv::LayerNeed>& ne
   } catch (const Error& error) {
     log::warn(std::string("conversations are not kept on disk: ") + error.what());
   }
+}
+
+void KvMemory::spread() {
+  if (!has_several_nodes_) return;
+  for (uint32_t group = 0; group < cache_.layout().groups.size(); ++group) {
+    const kv::BlockPool& pool = cache_.pool(group);
+    cpu::spread_over_nodes(pool.base(), pool.max_blocks() * pool.block_bytes());
+  }
+}
+
+void KvMemory::trim() {
+  cache_.trim();
+  spread();  // memory that was given back has lost its nodes
 }
 
 uint64_t KvMemory::bytes_for(const context::ContextPlan& context_plan, size_t rung) const {
@@ -66,7 +77,7 @@ bool KvMemory::grant(MemoryClass memory_class, uint64_t n_bytes) {
   bool granted = ledger_.grant(memory_class, n_bytes);
   if (granted) return true;
   while (!granted && drop_anything()) granted = ledger_.grant(memory_class, n_bytes);
-  cache_.trim();
+  trim();
   return granted;
 }
 
@@ -81,7 +92,7 @@ void KvMemory::fit_budget() {
   if (!over()) return;
   while (over() && drop_anything()) {
   }
-  cache_.trim();
+  trim();
 }
 
 bool KvMemory::grant_rung(SequenceContext& context, size_t rung) {
@@ -114,7 +125,7 @@ void KvMemory::insert(const SequenceContext& context, std::span<const int32_t> t
 kv::TextKv KvMemory::forget_text(std::span<const int32_t> tokens, const kv::TextMarks& marks) {
   const kv::TextKv forgotten = prefixes_.forget(tokens, marks);
   settle_cached();
-  cache_.trim();
+  trim();
   return forgotten;
 }
 
@@ -123,7 +134,7 @@ void KvMemory::forget_cached() {
   while (prefixes_.evict_oldest()) {
   }
   settle_cached();
-  cache_.trim();
+  trim();
 }
 
 void KvMemory::evict_out_of_window(SequenceContext& context) {
@@ -139,13 +150,13 @@ void KvMemory::take(SequenceContext& context, size_t n, size_t n_draft, bool end
 
 void KvMemory::compact(SequenceContext& context, const context::Compaction& compaction) {
   context.compact(compaction);
-  if (shifts(context.context_plan())) cache_.trim();  // blocks of a gap are not used again
+  if (shifts(context.context_plan())) trim();  // blocks of a gap are not used again
   settle_cached();
 }
 
 void KvMemory::release(SequenceContext& context) {
   release_soon(context);
-  cache_.trim();
+  trim();
 }
 
 void KvMemory::release_soon(SequenceContext& context) {
@@ -179,7 +190,7 @@ void KvMemory::settle_cached() {
     BILLOW_CHECK(dropped);
     cached = prefixes_.cached_bytes();
   }
-  if (dropped) cache_.trim();
+  if (dropped) trim();
   if (granted > cached) ledger_.give_back(MemoryClass::kKvCached, granted - cached);
 }
 

@@ -95,11 +95,13 @@ class KvMemory {
   void release(SequenceContext& context);
   // The same, but the system gets the memory at the next trim(). For memory that is soon reused.
   void release_soon(SequenceContext& context);
-  void trim() { cache_.trim(); }
+  void trim();
   // of one sequence, in whole blocks
   size_t max_positions() const noexcept { return max_positions_; }
 
  private:
+  // On several NUMA nodes, puts the memory on all of them.
+  void spread();
   bool drop_anything();
   bool drop_cached();
   bool evict_oldest();
@@ -114,6 +116,7 @@ class KvMemory {
   uint64_t evicted_bytes_ = 0;
   std::vector<kv::Group> other_groups_;
   std::function<bool()> drop_other_;
+  bool has_several_nodes_;
 };
 
 }  // namespace billow::engine
