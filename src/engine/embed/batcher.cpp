@@ -102,13 +102,12 @@ std::optional<EmbedAnswers> EmbedBatcher::embed(EmbedRequest request, std::stop_
   check(*job);
   submit(job);
   wait_for(*job, std::move(stop));
-  {
-    const std::scoped_lock lock(mutex_);
-    if (--n_callers_ == 0) idle_.notify_all();
-    if (job->is_cancelled) return std::nullopt;
-  }
   job->answers.time = Clock::now() - job->came;
   log_packing(*job);
+  // From here on, the batcher may end.
+  const std::scoped_lock lock(mutex_);
+  if (--n_callers_ == 0) idle_.notify_all();
+  if (job->is_cancelled) return std::nullopt;
   return std::move(job->answers);
 }
 
