@@ -531,7 +531,10 @@ bool Engine::make_room(Sequence& sequence) {
     kv_.compact(context, event.event.compaction);
     sequence.denied_ = false;
     event.refills = context.context_plan().policy == context::OverflowPolicy::kRefill;
-    if (event.refills) begin_refill(sequence, start);
+    if (event.refills) {
+      begin_refill(sequence, start);
+      context.set_long(is_long_text(sequence.n_pending()));
+    }
   }
   event.time = Clock::now() - start;
   sequence.events_.push_back(event);

@@ -75,6 +75,8 @@ void Engine::evaluate(std::span<const int32_t> given_tokens, size_t first,
     const size_t next = context.n_held() + context.n_dropped();
     if (context.n_held() == top) {
       kv_.compact(context, context.next(1).compaction);
+      if (context.n_held() == 0)
+        context.set_long(is_long_text(std::min(tokens.size() - context.n_dropped(), top)));
       continue;
     }
     const bool wanted = next >= std::max(done, first);  // a refill evaluates tokens again

@@ -50,8 +50,8 @@ class SequenceContext {
     rung_ = rung;
     granted_bytes_ = granted_bytes;
   }
-  // Marks the text as a long one. REQUIRES: n_held() is 0.
-  void set_long() noexcept { marks_.is_long = true; }
+  // Sets is_long(). REQUIRES: n_held() is 0.
+  void set_long(bool is_long = true) noexcept { marks_.is_long = is_long; }
   // Sets the adapter of the text. REQUIRES: n_held() is 0.
   void set_adapter(uint64_t number) noexcept { marks_.adapter = number; }
   // Sets the salt of the text. REQUIRES: n_held() is 0.

@@ -154,8 +154,13 @@ TEST(Elastic, P_17_EventsEqualThePlanners) {
 
 // After a refill, a sequence equals a new one that starts with the kept tokens.
 TEST(Elastic, CP_1_2_RefillEqualsPrefillOfKeptTokens) {
-  for (const char* architecture : kArchitectures) {
-    TinyEngine model(tiny(architecture));
+  std::vector<reference::TinyModelOptions> models;
+  for (const char* architecture : kArchitectures) models.push_back(tiny(architecture));
+  // The text is a long one before the refill, and not after it.
+  models.push_back(tiny("llama"));
+  models.back().rope_scaling = reference::TinyRopeScaling::kLongRope;
+  for (const reference::TinyModelOptions& made : models) {
+    TinyEngine model(made);
     const SequenceOptions options = greedy(300, {64, 128}, context::OverflowPolicy::kRefill);
     const auto sequence = model.engine.start(random_tokens(20, 300, 3), options);
     while (sequence->n_dropped() == 0) model.engine.step();
@@ -169,12 +174,13 @@ TEST(Elastic, CP_1_2_RefillEqualsPrefillOfKeptTokens) {
     EXPECT_TRUE(std::equal(history.begin() + 20, history.end(),
                            all.begin() + static_cast<long>(20 + n_before - (kept.keep - 20) - 1)));
     for (int i = 0; i < 60; ++i) model.engine.step();
-    TinyEngine other(tiny(architecture));
+    TinyEngine other(made);
     const auto fresh = run(other.engine, history, greedy(50, {512}));
     const std::vector<int32_t> written = answer(*sequence);
     ASSERT_GE(written.size(), n_before + 50);
     const auto after = written.begin() + static_cast<long>(n_before);
-    EXPECT_EQ(std::vector<int32_t>(after, after + 50), answer(*fresh)) << architecture;
+    EXPECT_EQ(std::vector<int32_t>(after, after + 50), answer(*fresh))
+        << made.architecture << " " << static_cast<int>(made.rope_scaling);
     model.engine.finish(*sequence, FinishReason::kStop);
   }
 }
