@@ -354,6 +354,18 @@ TEST_F(ClientTest, SendsPartsToTheAddressOfARedirect) {
   EXPECT_TRUE(has_three_parts);
 }
 
+TEST_F(ClientTest, SendsRedirectedPartsAgainThatTheRegistryLost) {
+  const std::string weights = random_bytes(130'000, 9);
+  here_.store.put(registry_.name(), add_small(here_.store, weights));
+  registry_.faults.redirects = true;
+  registry_.faults.n_lost_bytes = 30'000;  // the third part
+  EXPECT_EQ(here_.push(registry_.name()), "success");
+  EXPECT_EQ(registry_.faults.n_lost_bytes, 0);
+  EXPECT_EQ(there_.pull(registry_.name()), "success");
+  for (const std::string& etag : registry_.etags)
+    EXPECT_FALSE(etag.ends_with("-4")) << "a lost part counts twice";
+}
+
 TEST_F(ClientTest, PushesAndPullsEmptyBlobs) {
   store::Manifest manifest = add_small(here_.store, "");
   here_.store.put(registry_.name(), manifest);

@@ -25,6 +25,7 @@ class FakeRegistry {
  public:
   struct Faults {
     std::atomic<int> n_cut_uploads{0};     // of these parts, only the first half is accepted
+    std::atomic<size_t> n_lost_bytes{0};   // the end of a longer upload fails once and loses these
     std::atomic<bool> redirects{false};    // uploads are redirected to another address
     std::atomic<bool> holds_blobs{false};  // sends only half of each blob until this is false again
     std::atomic<int> status_of_blobs{0};   // status of all responses about blobs
@@ -241,6 +242,12 @@ class FakeRegistry {
     const std::scoped_lock lock(mutex_);
     const std::string id = parameter(exchange, "id");
     if (!is_current(exchange)) return refuse(exchange, 404, "UPLOAD_UNKNOWN");
+    std::string& bytes = uploads_[id].bytes;
+    if (const size_t n_lost = faults.n_lost_bytes; n_lost > 0 && n_lost < bytes.size()) {
+      faults.n_lost_bytes = 0;
+      bytes.resize(bytes.size() - n_lost);
+      return refuse(exchange, 500, "UNKNOWN");
+    }
     const Upload upload = uploads_[id];
     if (store::digest_of(upload.bytes).text() != query(exchange, "digest"))
       return refuse(exchange, 400, "DIGEST_INVALID");

@@ -56,6 +56,13 @@ class Md5 {
   std::unique_ptr<EVP_MD_CTX, End> context_{EVP_MD_CTX_new()};
 };
 
+// A part of a blob that the registry had sent elsewhere.
+struct SentPart {
+  uint64_t first = 0;
+  uint64_t end = 0;
+  std::array<uint8_t, 16> sum{};  // MD5
+};
+
 // Returns N + 1 for a field Range with the value "0-N": the bytes that a registry has. Returns 0 if
 // the field is missing or malformed.
 uint64_t received_bytes(std::string_view range) {
@@ -149,9 +156,14 @@ class Upload {
       throw Fatal(ErrorCode::kIo,
                   digest_.text() + ": the registry does not say where to send the blob");
     n_received_ = 0;
-    n_redirected_ = 0;
-    sums_.clear();
+    parts_.clear();
     return false;
+  }
+
+  // Forgets the redirected parts that the registry has lost: they are sent again.
+  void forget_parts() {
+    for (; !parts_.empty() && parts_.back().end > n_received_; parts_.pop_back())
+      n_received_ = std::min(n_received_, parts_.back().first);
   }
 
   // Asks the registry how many bytes of the upload it has. Returns true if it has the blob. If the
@@ -161,6 +173,7 @@ class Upload {
     if (is_good(reply.status)) {
       const uint64_t n = received_bytes(reply.headers.get("Range"));
       n_received_ = std::min(n, file_.size_bytes());
+      forget_parts();
       take_location(reply, url_);
       return false;
     }
@@ -206,7 +219,7 @@ class Upload {
     request.headers.set("Content-Range", std::to_string(first) + "-" + std::to_string(end - 1));
     request.headers.set("X-Redirect-Uploads", "1");
     // A registry that redirects the part answers before the bytes are sent.
-    if (first == 0 || n_redirected_ > 0) request.headers.set("Expect", "100-continue");
+    if (first == 0 || !parts_.empty()) request.headers.set("Expect", "100-continue");
     const std::string asked = url_;
     const Reply reply = session_.send(std::move(request), stop_);
     if (reply.status == 307) {
@@ -215,8 +228,7 @@ class Upload {
         throw Fatal(ErrorCode::kIo, digest_.text() + ": the registry redirects to no address");
       take_location(reply, asked);
       send_elsewhere(*elsewhere, first, end);
-      sums_.push_back(md5_of(first, end));
-      ++n_redirected_;
+      parts_.push_back({first, end, md5_of(first, end)});
     } else if (is_good(reply.status)) {
       take_location(reply, asked);
     } else {
@@ -259,15 +271,15 @@ class Upload {
   // Returns the ETag that object stores give to a blob of several objects.
   std::string etag() const {
     Md5 md5;
-    for (const auto& sum : sums_) md5.update(std::as_bytes(std::span(sum)));
-    return hex(md5.finish()) + "-" + std::to_string(sums_.size());
+    for (const SentPart& part : parts_) md5.update(std::as_bytes(std::span(part.sum)));
+    return hex(md5.finish()) + "-" + std::to_string(parts_.size());
   }
 
   void finish() {
     Request request{.method = "PUT", .url = url_};
     request.url += (url_.find('?') == std::string::npos ? "?" : "&");
     request.url += "digest=" + digest_.text();
-    if (!sums_.empty()) request.url += "&etag=" + etag();
+    if (!parts_.empty()) request.url += "&etag=" + etag();
     request.headers.set("Content-Type", "application/octet-stream");
     const Reply reply = session_.send(std::move(request), stop_);
     if (is_good(reply.status)) return;
@@ -285,10 +297,9 @@ class Upload {
   const UploadOptions& options_;
   const std::stop_token stop_;
   uint64_t part_bytes_ = 0;
-  std::string url_;                            // for the next request; empty: no upload has begun
-  uint64_t n_received_ = 0;                    // bytes that the registry has
-  int n_redirected_ = 0;                       // redirected parts
-  std::vector<std::array<uint8_t, 16>> sums_;  // MD5 sums of redirected parts
+  std::string url_;              // for the next request; empty: no upload has begun
+  uint64_t n_received_ = 0;      // bytes that the registry has
+  std::vector<SentPart> parts_;  // redirected, without those that the registry has lost
 };
 
 }  // namespace
