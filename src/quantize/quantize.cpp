@@ -180,7 +180,14 @@ Plan plan(const gguf::File& file, const Options& options) {
     const gguf::TensorInfo& info = file.tensors()[decision.tensor];
     plan.source_bytes += info.data.size();
     plan.target_bytes += bytes_as(info, decision.type);
-    if (info.type != decision.type) importance_of(info, options.importance);
+    if (info.type == decision.type) continue;
+    const float* importance = importance_of(info, options.importance);
+    const quant::TypeRow* type = quant::find_type(decision.type);
+    if (importance == nullptr && type != nullptr && needs_importance(type->type)) {
+      throw Error(ErrorCode::kUnsupported,
+                  "tensor '" + std::string(info.name) + "' can become " + std::string(type->name) +
+                      " only with an importance matrix that has an entry for it");
+    }
   }
   return plan;
 }

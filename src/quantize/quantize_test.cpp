@@ -165,6 +165,27 @@ TEST(QuantizeTest, RefusesAnImportanceOfAnotherWidth) {
             "the importance matrix has 511 columns for 'blk.0.attn_k.weight', which has 512");
 }
 
+// The output and the embedding may be types that need importance, if the user says so.
+TEST(QuantizeTest, RefusesATypeWithoutTheImportanceThatItNeeds) {
+  const Bytes bytes = Source().file();
+  const gguf::File file = gguf::File::parse(bytes, "source");
+  Importance importance = sample_importance();
+  importance.entries.erase("token_embd.weight");
+  const std::string wanted =
+      "tensor 'token_embd.weight' can become IQ2_XXS only with an importance matrix that has an "
+      "entry for it";
+  for (const Importance* given :
+       {static_cast<const Importance*>(nullptr), static_cast<const Importance*>(&importance)}) {
+    Options options = options_for("Q4_K_M", given);
+    options.mixture.embedding_type = quant::Type::kIQ2_XXS;
+    EXPECT_EQ(refusal(file, options), wanted);
+  }
+  importance.entries["token_embd.weight"] = {1.0f};  // of another width, which is ignored
+  Options options = options_for("Q4_K_M", &importance);
+  options.mixture.embedding_type = quant::Type::kIQ2_XXS;
+  EXPECT_EQ(refusal(file, options), wanted);
+}
+
 TEST(QuantizeTest, RefusesNumbersThatTheTypeCannotHold) {
   for (const float odd : {std::nanf(""), std::numeric_limits<float>::infinity()}) {
     Source source;
