@@ -259,6 +259,7 @@ void Creation::begin_from_split(std::vector<NamedBlob> files) {
       if (why.starts_with(paths[i])) why = files[i].path + why.substr(paths[i].size());
     throw Error(error.code(), why);
   }
+  if (part.created) leftovers_.add(part.layer.digest);
   facts_ = facts_in(part);
   describe(facts_, config_);
   parts_.push_back(std::move(part));
@@ -369,6 +370,7 @@ void Creation::quantize(const std::string& type) {
   } catch (const Error& error) {
     throw with_name_of_file(error, store_.blob_path(old), "the model");
   }
+  if (part.created) leftovers_.add(part.layer.digest);
   part.layer.from = weights->layer.from;
   facts_ = facts_in(part);
   config_.file_type = facts_.quantization;
@@ -383,6 +385,7 @@ void Creation::add_adapter(const NamedBlob& blob) {
   part.layer = store_.add_made_layer(
       kAdapterLayer, [&](const ByteSink& sink) { write_scaled_adapter(file, blob.scale, sink); },
       hold_, &part.created);
+  if (part.created) leftovers_.add(part.layer.digest);
   parts_.push_back(std::move(part));
 }
 

@@ -25,9 +25,12 @@ bool says_absent(int error_number) noexcept {
 }
 
 FileStatus status_of(const struct stat& status) {
-  const std::chrono::nanoseconds since = std::chrono::seconds(status.st_mtim.tv_sec) +
-                                         std::chrono::nanoseconds(status.st_mtim.tv_nsec);
-  return {status.st_size > 0 ? static_cast<uint64_t>(status.st_size) : 0, Time(since)};
+  const auto time = [](const timespec& since) {
+    return Time(std::chrono::seconds(since.tv_sec) + std::chrono::nanoseconds(since.tv_nsec));
+  };
+  return {.size_bytes = status.st_size > 0 ? static_cast<uint64_t>(status.st_size) : 0,
+          .modified = time(status.st_mtim),
+          .changed = time(status.st_ctim)};
 }
 
 }  // namespace

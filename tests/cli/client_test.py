@@ -4,6 +4,7 @@ import os
 import re
 import signal
 import subprocess
+import time
 
 from client_case import DIGEST, ClientCase
 from program import ARGS, billow, main
@@ -135,6 +136,21 @@ class Create(ClientCase):
         self.assertEqual(self.asked(blob)[-1], self.weights)
         self.assertEqual(self.asked("/api/create"), [{"model": "m", "parameters": {"temperature": 1},
                                                       "files": {"w.gguf": self.digest}, "quantize": "q8_0"}])
+
+    def test_sends_a_file_again_that_another_creation_removed(self):
+        blob = f"/api/blobs/{self.digest}"
+        there = iter([(200, b""), (404, b"")])  # found at first, and removed before the creation
+        gone = f"w.gguf: blob {self.digest} does not exist; upload it first"
+        replies = iter([(404, {"error": gone}), [{"status": "success"}]])
+        self.server.answers[f"HEAD {blob}"] = lambda _: next(there)
+        self.server.answers[f"POST {blob}"] = (201, b"")
+        self.answer(POST_api_create=lambda _: next(replies))
+        (self.dir / "F").write_text("FROM ./w.gguf\n")
+        done = self.create("m", "-f", "F")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual([(method, path) for method, path, _ in self.server.asked],
+                         [("HEAD", blob), ("POST", "/api/create"), ("HEAD", blob), ("POST", blob),
+                          ("POST", "/api/create"), ("POST", "/api/show")])
 
     def test_replacing_a_file_after_it_was_hashed_is_an_error(self):
         (self.dir / "Modelfile").write_text("FROM ./w.gguf\n")
@@ -311,6 +327,17 @@ class Run(ClientCase):
         self.assertRegex(name, "^file/My-Model:[0-9a-f]{12}$")
         self.assertEqual(made, [{"model": name, "files": {"My Model.gguf": digest}}] * 2)
         self.assertEqual({body["model"] for body in self.asked("/api/generate")}, {name})
+        # An old file that is moved to this path later is another model.
+        shown["modified_at"] = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - 1))
+        time.sleep(0.1)
+        other = self.dir / "old download.gguf"
+        other.write_bytes(b"GGUF of another kind")
+        os.utime(other, (1, 1))
+        other.rename(file)
+        digest = "sha256:" + hashlib.sha256(file.read_bytes()).hexdigest()
+        self.server.answers["HEAD /api/blobs/" + digest] = (200, b"")
+        self.assertEqual(self.ok("run", str(file), "hi"), "hello\n\n")
+        self.assertEqual(made[2:], [{"model": name, "files": {"My Model.gguf": digest}}])
         self.refused("billow: error: ./none.gguf: there is no such file or folder\n", "run", "./none.gguf", "hi")
 
     def test_transfers_show_their_steps(self):
@@ -372,6 +399,20 @@ class Interactive(ClientCase):
         term = Job(self.env | env, "run", "m")
         self.addCleanup(term.close)
         return term
+
+    def test_a_question_that_is_interrupted_before_its_answer_is_dropped(self):
+        replies = iter([[30.0], chatted("Hel", "lo")])  # the first answer has no text for long
+        self.answer(POST_api_chat=lambda _: next(replies))
+        term = self.terminal()
+        term.wait_for("Send a message (/? for help)")
+        term.send("forget me\r")
+        term.until(lambda: self.asked("/api/chat"), "a request")
+        term.kill(signal.SIGINT)
+        term.wait_for(">>> ")
+        term.send("hi\r")
+        term.wait_for("Hello")
+        self.assertEqual(term.leave("\x04"), 0)
+        self.assertEqual(self.asked("/api/chat")[1]["messages"], [{"role": "user", "content": "hi"}])
 
     def test_a_conversation(self):
         term = self.terminal()

@@ -134,7 +134,7 @@ void Conversation::ask(const std::string& text) {
   try {
     ShownAnswer answer =
         show_answer(client_, "/api/chat", session_.chat_request(), session_.settings());
-    if (answer.text.empty() && answer.interrupted) return;
+    if (answer.text.empty() && answer.interrupted) return session_.drop_last();
     session_.add({.role = "assistant",
                   .content = std::move(answer.text),
                   .thinking = std::move(answer.thinking)});

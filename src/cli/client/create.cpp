@@ -12,6 +12,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/error.h"
@@ -117,9 +118,16 @@ CreatePlan planned(const Source& source) {
                      [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); });
 }
 
+// Returns whether the server lacks a file that it had a moment ago. While files are hashed and
+// sent, the end of another creation may remove those that it shares with this one.
+bool is_file_gone(const ApiError& error) {
+  return error.status() == 404 &&
+         std::string_view(error.what()).find("upload it first") != std::string_view::npos;
+}
+
 // Sends the files of a plan and creates the model. Adds the fields of `extra` to the request.
-void send_plan(ApiClient& client, const std::string& model, const CreatePlan& plan,
-               const Json& extra) {
+void send_plan_once(ApiClient& client, const std::string& model, const CreatePlan& plan,
+                    const Json& extra) {
   StatusLine status;
   status.show("gathering model components");
   Json request = {{"model", model}};
@@ -137,6 +145,18 @@ void send_plan(ApiClient& client, const std::string& model, const CreatePlan& pl
   status.finish();
 }
 
+void send_plan(ApiClient& client, const std::string& model, const CreatePlan& plan,
+               const Json& extra) {
+  constexpr int kMaxAttempts = 3;
+  for (int attempt = 1;; ++attempt) {
+    try {
+      return send_plan_once(client, model, plan, extra);
+    } catch (const ApiError& error) {
+      if (attempt == kMaxAttempts || !is_file_gone(error)) throw;
+    }
+  }
+}
+
 void create(const Options& options, const std::string& model) {
   if (!store::parse_name(model)) {
     throw Error(ErrorCode::kInvalidInput, "invalid model name: " + model);
@@ -151,14 +171,24 @@ void create(const Options& options, const std::string& model) {
   warn_of_template(*client, model);
 }
 
-// Returns whether the server has the model, and created it after the last change of the files.
+bool is_this_machine(const std::string& host) {
+  return host == "localhost" || host.starts_with("127.") || host == "::1";
+}
+
+// Returns whether the server has the model, and created it after the last change of the files. A
+// file that came to its path later counts as changed, whatever its age. A server of another machine
+// has another clock, and its model may be from files of a third machine: then false, so that the
+// digests of the files decide.
 bool has_newer(ApiClient& client, const std::string& model, const CreatePlan& plan) {
+  if (!is_this_machine(client.endpoint().host)) return false;
   try {
     const Json shown = client.post("/api/show", {{"model", model}});
     const auto made = parse_time(text_field(shown, "modified_at"));
     return made && std::ranges::all_of(plan.files, [&](const LocalFile& file) {
              const auto status = store::file_status(file.path);
-             return status && std::chrono::floor<WallTime::duration>(status->modified) < *made;
+             if (!status) return false;
+             const auto last = std::max(status->modified, status->changed);
+             return std::chrono::floor<WallTime::duration>(last) < *made;
            });
   } catch (const ApiError& error) {
     if (error.status() != 404) throw;
