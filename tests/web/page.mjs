@@ -7,6 +7,7 @@ import { readFileSync } from 'node:fs';
 import { gzipSync } from 'node:zlib';
 import { HOSTILE, RICH, end, front as frontOf, line, telling } from './front.mjs';
 import { faultCases } from './faults.mjs';
+import { keepingCases } from './keeping.mjs';
 import { viewCases } from './views.mjs';
 import { watchingCases } from './watching.mjs';
 import { ask, askForMuch, theme } from './steps.mjs';
@@ -468,6 +469,7 @@ const cases = {
   },
 
   ...faultCases({ setting, control, front, open: (...all) => open(...all), shot: (...all) => shot(...all) }),
+  ...keepingCases({ setting, front, open: (...all) => open(...all) }),
   ...watchingCases({ setting, control, front, open: (...all) => open(...all), shot: (...all) => shot(...all), axe: (...all) => axe(...all) }),
   ...viewCases({ setting, control, front, open: (...all) => open(...all), shot: (...all) => shot(...all), axe: (...all) => axe(...all) }),
 };

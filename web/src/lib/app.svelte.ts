@@ -6,7 +6,7 @@ import { Failure, json, messageOf } from './api';
 import { newId } from './ids';
 import { say } from './language';
 import { bodyOf } from './request';
-import { MemoryStore, OverlayStore, StorageFull, openStore, type Store } from './store';
+import { MemoryStore, OverlayStore, StorageFull, listed, openStore, type Store } from './store';
 import { childrenOf, latestLeaf, pathTo, titleFrom, treeOf, type Tree } from './tree';
 import type { Chat, LoadedRow, Message, ModelRow } from './types';
 
@@ -80,6 +80,9 @@ class App {
   announcement = $state('');
   answers = new SvelteMap<string, Answer>(); // by id of the message
   #store: Store = new MemoryStore();
+  #setReady: () => void = () => undefined;
+  #ready = new Promise<void>((resolve) => (this.#setReady = resolve)); // when #store is the stored one
+  #opening = ''; // the chat that open() was called for last
   #others: BroadcastChannel | null = null;
   #noticeTimer = 0;
   #down = 0;
@@ -87,6 +90,7 @@ class App {
   async start(): Promise<void> {
     addEventListener('hashchange', () => (this.way = readWay()));
     this.#store = await openStore('billow', () => this.notify(say.errors.otherTab, 0));
+    this.#setReady();
     this.isLasting = this.#store.isLasting;
     if (!this.isLasting) this.notify(say.errors.storageOff, 0);
     if ('BroadcastChannel' in globalThis) {
@@ -185,8 +189,11 @@ class App {
   find(id: string): Chat | undefined {
     return this.chats.find((chat) => chat.id === id);
   }
+  // Shows the messages of a chat; of none for ''. Does nothing if another chat is opened meanwhile.
   async open(id: string): Promise<void> {
+    this.#opening = id;
     const rows = id ? await this.#store.messages(id) : [];
+    if (this.#opening !== id) return;
     this.treeOf = id;
     this.tree = treeOf(rows);
   }
@@ -201,26 +208,28 @@ class App {
       this.notify(say.errors.storageFull, 0);
     }
     const ids = new Set(chats.map((chat) => chat.id));
-    this.chats = [...chats, ...this.chats.filter((other) => !ids.has(other.id))].sort((a, b) => Number(b.pinned) - Number(a.pinned) || b.updated - a.updated);
+    this.chats = listed([...chats, ...this.chats.filter((other) => !ids.has(other.id))]);
     const own = messages.filter((message) => message.chat === this.treeOf);
     if (own.length > 0) this.tree = treeOf([...new Map([...this.tree, ...own.map((message) => [message.id, message] as const)]).values()]);
     this.#others?.postMessage('changed');
   }
   async removeChat(id: string): Promise<void> {
+    // First leaves the list: an answer that ends is saved only if its chat is there.
+    this.chats = this.chats.filter((chat) => chat.id !== id);
     for (const answer of this.answersOf(id)) answer.stop();
     await this.#store.removeChat(id);
-    this.chats = this.chats.filter((chat) => chat.id !== id);
     this.#others?.postMessage('changed');
     if (this.way.id === id) this.go('/chat');
   }
   allMessages(chat: string): Promise<Message[]> {
     return this.#store.messages(chat);
   }
-  draft(chat: string): Promise<string> {
+  async draft(chat: string): Promise<string> {
+    await this.#ready;
     return this.#store.draft(chat);
   }
   putDraft(chat: string, text: string): void {
-    void this.#store.putDraft(chat, text).catch(() => undefined);
+    void this.#ready.then(() => this.#store.putDraft(chat, text)).catch(() => undefined);
   }
 
   answersOf(chat: string): Answer[] {
@@ -258,7 +267,8 @@ class App {
     if (!first) return this.notify(say.errors.noModel);
     const next: Chat = { ...chat, leaf: first.id, updated: now };
     if (this.treeOf !== chat.id) await this.open(chat.id);
-    const path = pathTo(treeOf([...this.tree.values(), ...before]), parent);
+    const rows = this.treeOf === chat.id ? [...this.tree.values()] : await this.#store.messages(chat.id);
+    const path = pathTo(treeOf([...rows, ...before]), parent);
     let bodies: Record<string, unknown>[];
     try {
       bodies = chat.models.map((model) => bodyOf(next, model, path));

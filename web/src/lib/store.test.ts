@@ -29,6 +29,12 @@ for (const [name, open] of stores) {
       expect(await store.draft('a')).toBe('');
       expect(await store.messages('b')).toHaveLength(1);
     });
+    it('lists pinned chats first, then the latest', async () => {
+      const store = await open();
+      await store.put([{ ...chat('p', 4), pinned: true }, chat('q', 6), chat('r', 7), { ...chat('s', 5), pinned: true }], []);
+      expect((await store.chats()).map((one) => one.id).filter((id) => 'pqrs'.includes(id))).toEqual(['s', 'p', 'r', 'q']);
+      await Promise.all(['p', 'q', 'r', 's'].map((id) => store.removeChat(id)));
+    });
     it('returns copies', async () => {
       const store = await open();
       const mine = chat('c', 3);
@@ -47,6 +53,10 @@ it('reads stored and new chats if a store is full', async () => {
   expect((await store.chats()).map((one) => one.title)).toEqual(['changed', 'b']);
   expect((await store.messages('a')).map((one) => one.id)).toEqual(['1', '2']);
   expect(await base.messages('a')).toHaveLength(1);
+  await base.putDraft('b', 'an old draft');
+  expect(await store.draft('b')).toBe('an old draft');
+  await store.putDraft('b', '');
+  expect(await store.draft('b')).toBe('');
   await store.removeChat('a');
   expect(await store.messages('a')).toEqual([]);
 });

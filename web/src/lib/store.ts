@@ -11,7 +11,7 @@ interface Schema extends DBSchema {
 
 export interface Store {
   readonly isLasting: boolean;
-  chats(): Promise<Chat[]>;
+  chats(): Promise<Chat[]>; // see listed()
   messages(chat: string): Promise<Message[]>;
   // Atomic: stores all or nothing.
   put(chats: Chat[], messages: Message[]): Promise<void>;
@@ -22,12 +22,17 @@ export interface Store {
 
 export class StorageFull extends Error {}
 
+// Returns the chats in the order of the list: pinned ones first, then the latest.
+export function listed(chats: Chat[]): Chat[] {
+  return [...chats].sort((a, b) => Number(b.pinned) - Number(a.pinned) || b.updated - a.updated);
+}
+
 class IdbStore implements Store {
   readonly isLasting = true;
   constructor(private readonly db: IDBPDatabase<Schema>) {}
 
   async chats(): Promise<Chat[]> {
-    return (await this.db.getAllFromIndex('chats', 'updated')).reverse();
+    return listed(await this.db.getAll('chats'));
   }
   messages(chat: string): Promise<Message[]> {
     return this.db.getAllFromIndex('messages', 'chat', chat);
@@ -68,7 +73,7 @@ export class MemoryStore implements Store {
   #drafts = new Map<string, string>();
 
   async chats(): Promise<Chat[]> {
-    return [...this.#chats.values()].map(plain).sort((a, b) => b.updated - a.updated);
+    return listed([...this.#chats.values()].map(plain));
   }
   async messages(chat: string): Promise<Message[]> {
     return [...this.#messages.values()].filter((message) => message.chat === chat).map(plain);
@@ -97,7 +102,7 @@ export class OverlayStore implements Store {
   constructor(private readonly base: Store) {}
 
   async chats(): Promise<Chat[]> {
-    return merged(await this.base.chats(), await this.#new.chats()).sort((a, b) => b.updated - a.updated);
+    return listed(merged(await this.base.chats(), await this.#new.chats()));
   }
   async messages(chat: string): Promise<Message[]> {
     return merged(await this.base.messages(chat), await this.#new.messages(chat));
@@ -109,11 +114,12 @@ export class OverlayStore implements Store {
     await this.#new.removeChat(id);
     await this.base.removeChat(id);
   }
-  draft(chat: string): Promise<string> {
-    return this.#new.draft(chat);
+  async draft(chat: string): Promise<string> {
+    return (await this.#new.draft(chat)) || this.base.draft(chat);
   }
-  putDraft(chat: string, text: string): Promise<void> {
-    return this.#new.putDraft(chat, text);
+  async putDraft(chat: string, text: string): Promise<void> {
+    await this.#new.putDraft(chat, text);
+    await this.base.putDraft(chat, ''); // the stored draft is out of date
   }
 }
 
