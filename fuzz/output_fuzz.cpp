@@ -1,7 +1,7 @@
 // Parses any bytes as the output of a model. The first byte selects the format. The second byte
 // selects the start and the options, and the third byte the length of the pieces. The rest is the
-// answer. The events do not depend on the pieces. Calls do not overlap. If calls are whole, their
-// arguments are JSON objects.
+// answer. The events do not depend on the pieces. Calls do not overlap, and each has its own
+// number, also after a call without an end. If calls are whole, their arguments are JSON objects.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -50,6 +50,7 @@ void check_calls(const std::vector<Event>& events, bool is_whole) {
   std::string arguments;
   for (const Event& event : events) {
     if (event.kind == EventKind::kCallBegin) {
+      if (is_open) ++n_calls;  // the last call has no end
       BILLOW_CHECK(event.call == n_calls && !event.text.empty());
       is_open = true;
       arguments.clear();
