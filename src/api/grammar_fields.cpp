@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/json_reader.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "http/status.h"
@@ -23,8 +24,8 @@ Grammar schema_grammar(const Json& schema) {
 Grammar schema_field(const std::string& name, const Json& value) {
   if (value.is_object() || value.is_boolean()) return schema_grammar(value);
   if (value.is_string()) {
-    const Json schema = Json::parse(value.get_ref<const std::string&>(), nullptr, false);
-    if (schema.is_object() || schema.is_boolean()) return schema_grammar(schema);
+    const std::optional<Json> schema = read_inner_json(value.get_ref<const std::string&>());
+    if (schema && (schema->is_object() || schema->is_boolean())) return schema_grammar(*schema);
   }
   throw StatusError(400, "field \"" + name + "\" must be a JSON schema");
 }

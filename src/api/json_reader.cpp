@@ -305,4 +305,15 @@ char32_t Reader::code_unit() {
 
 Json read_json(std::string_view text) { return Reader(text).read(); }
 
+std::optional<Json> read_inner_json(std::string_view text) {
+  Json values;
+  try {
+    values = read_json("[" + std::string(text) + "]");  // in brackets, so that nothing may follow
+  } catch (const http::StatusError&) {
+    return std::nullopt;
+  }
+  if (values.size() != 1) return std::nullopt;
+  return std::move(values[0]);
+}
+
 }  // namespace billow::api

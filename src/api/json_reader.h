@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string_view>
 
 #include "base/json_fwd.h"
@@ -21,5 +22,9 @@ inline constexpr size_t kMaxJsonElements = size_t{1} << 16;
 // (400): "missing request body", "unexpected EOF", "invalid character 'x' looking for beginning of
 // value" ..., or if a limit above is exceeded. Throws 413 for too many elements.
 Json read_json(std::string_view text);
+
+// Parses JSON that came as a string of a request or of a model, with the same limits. Returns
+// nullopt if `text` is not exactly one value, or exceeds a limit.
+std::optional<Json> read_inner_json(std::string_view text);
 
 }  // namespace billow::api

@@ -11,6 +11,7 @@
 #include "api/anthropic/field_tables.h"
 #include "api/cache_salt.h"
 #include "api/fields.h"
+#include "api/json_reader.h"
 #include "api/request_options.h"
 #include "base/json.h"
 #include "http/sse.h"
@@ -232,7 +233,7 @@ class MessageObject : public CallAnswer {
     } else if (block.first.kind == EventKind::kText) {
       made["text"] = block.text;
     } else {
-      made["input"] = Json::parse(block.text, nullptr, false);
+      made["input"] = read_inner_json(block.text).value_or(nullptr);
       if (!made["input"].is_object()) made["input"] = Json::object();
     }
     return made;

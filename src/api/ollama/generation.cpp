@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "api/cache_salt.h"
+#include "api/json_reader.h"
 #include "api/json_text.h"
 #include "api/ollama/errors.h"
 #include "api/ollama/field_tables.h"
@@ -108,7 +109,7 @@ Json calls_json(const std::vector<WrittenCall>& calls, size_t first) {
                     {"function",
                      {{"index", first++},
                       {"name", call.name},
-                      {"arguments", Json::parse(call.arguments, nullptr, false)}}}});
+                      {"arguments", read_inner_json(call.arguments).value_or(Json::object())}}}});
   }
   return json;
 }
@@ -161,7 +162,7 @@ class NativeSink : public Sink {
   NativeSink(Call& call, const GenerationRequest& request, bool stream)
       : call_(call), kind_(request.kind), model_(request.model), stream_(stream) {}
 
-  bool begun() const { return begun_; }
+  bool has_begun() const { return has_begun_; }
 
   void found(const std::string& model) override { call_.set_model(model); }
 
@@ -183,7 +184,7 @@ class NativeSink : public Sink {
   bool end(const Ending& ending) override {
     const bool is_answer = ending.done_reason != "load" && ending.done_reason != "unload";
     const Json json = end_json(kind_, model_, utc_now_text(), all_.whole(), ending);
-    if (!stream_ || (!is_answer && !begun_)) return respond_json(call_, json);
+    if (!stream_ || (!is_answer && !has_begun_)) return respond_json(call_, json);
     return write(json);
   }
 
@@ -196,8 +197,8 @@ class NativeSink : public Sink {
   }
 
   void still_working() override {
-    if (stream_ && !begun_ && std::chrono::steady_clock::now() - since_ > kHeadTimeout) {
-      begun_ = true;
+    if (stream_ && !has_begun_ && std::chrono::steady_clock::now() - since_ > kHeadTimeout) {
+      has_begun_ = true;
       call_.begin_stream(200, kNdjsonType);
     }
   }
@@ -208,8 +209,8 @@ class NativeSink : public Sink {
   bool write(const Json& json) { return write_line(to_text(json) + "\n"); }
 
   bool write_line(const std::string& line) {
-    return std::exchange(begun_, true) ? call_.write(line)
-                                       : call_.begin_stream(200, kNdjsonType, line);
+    return std::exchange(has_begun_, true) ? call_.write(line)
+                                           : call_.begin_stream(200, kNdjsonType, line);
   }
 
   Call& call_;
@@ -217,7 +218,7 @@ class NativeSink : public Sink {
   const std::string model_;  // as the client wrote it
   const bool stream_;
   const std::chrono::steady_clock::time_point since_ = std::chrono::steady_clock::now();
-  bool begun_ = false;
+  bool has_begun_ = false;
   AnswerParts all_;     // not sent yet
   size_t n_calls_ = 0;  // calls sent so far
 };
@@ -243,14 +244,14 @@ void handle(Call& call, Generator& generator, const GenerationRequest& request, 
   NativeSink sink(call, request, stream);
   // Ends a stream with the error. Without a stream, the caller answers.
   const auto fail = [&](int status, const char* what) {
-    if (!sink.begun()) throw;
+    if (!sink.has_begun()) throw;
     call.fail(status, what);
     sink.fail(what);
   };
   try {
     generator.run(request, sink, call.stop(), call.trace());
   } catch (const scheduler::Cancelled& cancelled) {
-    if (!sink.begun()) throw StatusError(499, cancelled.what());
+    if (!sink.has_begun()) throw StatusError(499, cancelled.what());
     if (call.is_cancelled_by_server()) {
       call.fail(503, std::string(http::kShuttingDown));
       sink.fail(std::string(http::kShuttingDown));
@@ -262,7 +263,7 @@ void handle(Call& call, Generator& generator, const GenerationRequest& request, 
   } catch (const std::exception& error) {
     fail(500, error.what());
   }
-  if (sink.begun()) call.finish();
+  if (sink.has_begun()) call.finish();
 }
 
 }  // namespace

@@ -104,16 +104,10 @@ ImagePart image_of_url(std::string_view url) {
 
 Json arguments_of(const std::string& text) {
   constexpr const char* kRefusal = "invalid tool call arguments";
-  Json values;
-  try {
-    values = read_json("[" + text + "]");  // in brackets, so that nothing may follow the arguments
-  } catch (const http::StatusError&) {
-    refuse(kRefusal);
-  }
-  if (values.size() != 1) refuse(kRefusal);
-  if (values[0].is_null()) return Json::object();
-  if (!values[0].is_object()) refuse(kRefusal);
-  return std::move(values[0]);
+  std::optional<Json> value = read_inner_json(text);
+  if (value && value->is_null()) return Json::object();
+  if (!value || !value->is_object()) refuse(kRefusal);
+  return *std::move(value);
 }
 
 std::vector<Message> decode_messages(const Fields& fields) {

@@ -226,6 +226,23 @@ TEST(ChatRequest, ReadsAllGrammarFields) {
   for (const auto& [fields, text] : kRefusals) EXPECT_EQ(refused(with(fields)), text);
 }
 
+// The text of a schema has the limits of the request itself.
+TEST(ChatRequest, SchemasInStringsAreBounded) {
+  std::string deep = "1";
+  for (int i = 0; i < 20'000; ++i) deep = "[" + deep + "]";
+  std::string wide = "{";
+  for (int i = 0; i < 20'000; ++i) wide += "\"" + std::to_string(i) + "\":1,";
+  wide += "\"a\":1}";
+  for (const std::string& schema : {"{\"enum\":" + deep + "}", wide}) {
+    const std::string text = Json(schema).dump();
+    for (const std::string& fields :
+         {"\"guided_json\":" + text, "\"json_schema\":" + text,
+          "\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{\"schema\":" + text +
+              "}}"})
+      EXPECT_TRUE(refused(with(fields)).ends_with("must be a JSON schema"));
+  }
+}
+
 TEST(ChatRequest, EffortsBecomeThinkingLevels) {
   struct Row {
     const char* effort;

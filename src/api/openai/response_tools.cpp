@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "api/json_reader.h"
 #include "api/openai/errors.h"
 #include "api/tool_choice.h"
 #include "api/tool_fields.h"
@@ -156,7 +157,7 @@ std::string function_name(const std::string& name_space, const std::string& name
 Json custom_arguments(const std::string& input) { return {{"input", input}}; }
 
 std::string custom_input(const std::string& arguments) {
-  const Json object = Json::parse(arguments, nullptr, false);
+  const Json object = read_inner_json(arguments).value_or(nullptr);
   const auto input = object.is_object() ? object.find("input") : object.end();
   return input != object.end() && input->is_string() ? input->get<std::string>() : arguments;
 }
