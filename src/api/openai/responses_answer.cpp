@@ -3,11 +3,12 @@
 #include <chrono>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "api/fields.h"
+#include "api/json_reader.h"
+#include "api/openai/tokens_of_texts.h"
 #include "api/random_id.h"
 #include "base/json.h"
 #include "http/sse.h"
@@ -90,37 +91,6 @@ void append_logprobs(Json& list, const std::vector<Logprob>& logprobs) {
   }
 }
 
-// Divides the log probabilities of tokens among the texts of an answer. A text may come later than
-// its tokens, and tokens of markers have no text.
-class TokensOfTexts {
- public:
-  void add(const std::vector<Logprob>& logprobs) {
-    waiting_.insert(waiting_.end(), logprobs.begin(), logprobs.end());
-  }
-  // Returns the log probabilities of the tokens that begin in `text`, the next text of the answer.
-  // If the tokens do not have this text, as with broken characters, returns all that wait.
-  std::vector<Logprob> take(std::string_view text) {
-    if (text.empty() || waiting_.empty()) return {};
-    std::string bytes;
-    for (const Logprob& logprob : waiting_) bytes += logprob.bytes;
-    const size_t found = bytes.find(text);
-    if (found == bytes.npos) return std::exchange(waiting_, {});
-    std::vector<Logprob> own;
-    size_t n_before = 0;  // tokens that begin before the end of the text
-    size_t begin = 0;
-    for (; n_before < waiting_.size() && begin < found + text.size(); ++n_before) {
-      if (begin >= found) own.push_back(waiting_[n_before]);
-      begin += waiting_[n_before].bytes.size();
-    }
-    waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<std::ptrdiff_t>(n_before));
-    return own;
-  }
-  void clear() { waiting_.clear(); }
-
- private:
-  std::vector<Logprob> waiting_;
-};
-
 // An item that is not complete yet.
 struct OpenItem {
   const TextForm* text_form = nullptr;  // set for text items
@@ -155,7 +125,7 @@ Json text_item_json(const OpenItem& item, const char* status, bool has_part) {
 
 // Returns the action of a shell call, from the arguments of its function.
 Json action_json(const std::string& arguments) {
-  const Json given = Json::parse(arguments, nullptr, false);
+  const Json given = read_inner_json(arguments).value_or(nullptr);
   Json action = {{"type", "exec"}, {"command", Json::array()}, {"env", Json::object()}};
   for (const char* name : {"command", "working_directory", "timeout_ms"})
     if (given.is_object() && given.contains(name)) action[name] = given[name];
