@@ -119,8 +119,8 @@ class Sink {
   // if there is something to answer.
   virtual void found(const std::string& /*model*/) {}
   virtual void sized(const Sizing&) {}
-  // The prompt is evaluated and cached, and the model has written its first token. Comes before the
-  // delta of that token, which may have nothing to deliver yet. May come again after restart().
+  // The prompt is evaluated and cached. Comes before the first delta of the answer, which may come
+  // much later. May come again after restart().
   virtual void begun() {}
   virtual bool delta(const Delta& delta) = 0;
   // True if the codec sends nothing before the end. Then the generator may restart the answer after

@@ -166,9 +166,11 @@ constexpr size_t kBytesPerToken = 4;  // of common texts
 // Converts a runner's output and passes it to the sink.
 class Writer {
  public:
-  Writer(const GenerationRequest& request, AnswerForm form, Sink& sink, metrics::Trace& trace,
-         std::function<void(const Json& event)> on_event)
+  // `n_prompt`: tokens of the prompt that the runner gets.
+  Writer(const GenerationRequest& request, size_t n_prompt, AnswerForm form, Sink& sink,
+         metrics::Trace& trace, std::function<void(const Json& event)> on_event)
       : request_(request),
+        n_prompt_(n_prompt),
         form_(std::move(form)),
         parser_(new_parser()),
         sink_(sink),
@@ -180,7 +182,9 @@ class Writer {
   // Starts again after the runner has died: another runner repeats the answer from the beginning.
   void restart() {
     parser_ = new_parser();
+    only_call_.reset();
     first_.reset();
+    has_begun_ = false;
     sink_.restart(0);
     if (!prompt_.empty()) echo(std::move(prompt_));
   }
@@ -199,9 +203,15 @@ class Writer {
     for (const scheduler::Prefill& chunk : piece.prefill)
       trace_.span("prefill", now - chunk.time, now, {{"tokens", chunk.n_done}});
     for (const std::string& event : piece.events) mark_event(event);
-    if (!first_ && (!piece.text.empty() || !piece.logprobs.empty())) {
-      first_ = now;
+    const bool has_text = !piece.text.empty() || !piece.logprobs.empty();
+    // The text of the first tokens may be held back until the end of the answer.
+    const bool is_read = !piece.prefill.empty() && piece.prefill.back().n_done >= n_prompt_;
+    if (!has_begun_ && (has_text || is_read)) {
+      has_begun_ = true;
       sink_.begun();
+    }
+    if (!first_ && has_text) {
+      first_ = now;
       if (!sink_.holds_back()) trace_.mark("first token");
     }
     Delta delta{.slot = slot_};
@@ -248,12 +258,14 @@ class Writer {
     return output::Parser(form_.format, form_.start, form_.tools, form_.options);
   }
 
-  // Adds ids to calls. Drops all calls after the first if only one is allowed.
-  void finish_events(Delta& delta) const {
+  // Adds ids to calls. If only one call is allowed, drops all after the first whole one.
+  void finish_events(Delta& delta) {
     if (!request_.tool_choice.parallel) {
-      std::erase_if(delta.events, [](const Event& event) {
+      std::erase_if(delta.events, [this](const Event& event) {
         const bool is_text = event.kind == EventKind::kText || event.kind == EventKind::kThinking;
-        return !is_text && event.call > 0;
+        if (is_text) return false;
+        if (!only_call_ && event.kind == EventKind::kCallEnd) only_call_ = event.call;
+        return only_call_ && event.call != *only_call_;
       });
     }
     for (Event& event : delta.events)
@@ -270,15 +282,18 @@ class Writer {
   }
 
   const GenerationRequest& request_;
+  const size_t n_prompt_;
   const AnswerForm form_;
   output::Parser parser_;
-  std::string prompt_;  // precedes the answer
+  std::string prompt_;               // precedes the answer
+  std::optional<size_t> only_call_;  // the first whole call, if no other is allowed
   int64_t slot_ = -1;
   size_t n_bytes_ = 0;
   Sink& sink_;
   metrics::Trace& trace_;
   const std::function<void(const Json& event)> on_event_;
   std::optional<Clock::time_point> first_;
+  bool has_begun_ = false;  // Sink::begun() was called
 };
 
 // Completes a prompt of n_prompt tokens, and adds its tokens to those of the request. If the client
@@ -511,7 +526,7 @@ void LocalGenerator::answer(const ServedModel& model, const GenerationRequest& r
                             Sink& sink, std::stop_token stop, metrics::Trace& trace) {
   latest_contexts_.set(model.key, plan.sizing.context);
   const scheduler::ModelCost cost = plan.sizing.cost;
-  Writer writer(request,
+  Writer writer(request, plan.completion.prompt.size(),
                 form_of(model, request, std::move(plan.format), std::move(plan.prompt.start)), sink,
                 trace, [&](const Json& event) {
                   if (on_context_event_) on_context_event_(trace, model.name, event);

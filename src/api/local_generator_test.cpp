@@ -312,6 +312,52 @@ TEST_F(LocalGeneratorTest, SeparatesThinkingAndToolCalls) {
   EXPECT_TRUE(sink.whole().calls[0].id.starts_with("call_"));
 }
 
+// A broken call and the whole one after it have different numbers.
+TEST_F(LocalGeneratorTest, OnlyCallIsTheFirstWholeOne) {
+  models.add({.jinja = "{% for m in messages %}{{ m.content }}{% endfor %}{{ tools }}"
+                       "{# <tool_call><function=<parameter= #}"});
+  change([](scheduler::FakeScript& script) {
+    script.pieces = {"<tool_call>\n<function=run>\n<parameter=cmd>\nls\n</parameter>\n",
+                     "<parameter=timeout\n5</parameter></function></tool_call>\n"};
+    for (const char* a : {"1", "2"})
+      script.pieces.push_back("<tool_call>\n<function=run>\n<parameter=cmd>\n" + std::string(a) +
+                              "\n</parameter>\n</function>\n</tool_call>\n");
+  });
+  GenerationRequest request{.kind = GenerationKind::kChat, .model = "m"};
+  request.messages = {text_message("user", "q")};
+  request.tools = {
+      {.name = "run", .declaration = {{"type", "function"}, {"function", {{"name", "run"}}}}}};
+  const auto calls = [&] {
+    std::string texts;
+    const RecordingSink sink = run(request);
+    for (const WrittenCall& call : sink.whole().calls) texts += call.arguments + "\n";
+    return texts;
+  };
+  EXPECT_EQ(calls(), "{\"cmd\": \"1\"}\n{\"cmd\": \"2\"}\n");
+  request.tool_choice.parallel = false;
+  EXPECT_EQ(calls(), "{\"cmd\": \"1\"}\n");
+}
+
+// The text of the first tokens may be held back.
+TEST_F(LocalGeneratorTest, AnswersBeginWhenThePromptIsRead) {
+  class Begun : public RecordingSink {
+   public:
+    void begun() override { begins.push_back(n_signs); }
+    std::vector<size_t> begins;  // signs before each call
+  } sink;
+  change([](scheduler::FakeScript& script) {
+    script.whole_pieces = {{.prefill = {{1, {}}}},
+                           {.prefill = {{1000, {}}}},
+                           {.events = {R"({"type":"transition"})"}},
+                           {.text = "Hello"}};
+  });
+  LocalGenerator generator(models.catalog, scheduler, metrics, contexts, slots, addresses, {});
+  metrics::Trace trace("id", "/api/generate", "node");
+  generator.run(prompt("hi"), sink, {}, trace);
+  EXPECT_EQ(sink.begins, std::vector<size_t>{1});
+  EXPECT_EQ(sink.whole().text, "Hello");
+}
+
 TEST_F(LocalGeneratorTest, ReportsErrorsOfTheRequest) {
   GenerationRequest request = prompt("hi");
   request.model = "nope";

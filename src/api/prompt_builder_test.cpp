@@ -74,9 +74,13 @@ TEST_F(PromptBuilder, DeveloperIsSystemForTemplatesWithoutTheRole) {
                                          text_message("developer", "more")};
   EXPECT_EQ(text({.go = kLines, .system = "s"}, chat(messages)),
             "system: own\nuser: c\nsystem: more\nassistant:");
-  const std::string knows = "{{- /* developer */ -}}" + std::string(kLines);
+  const std::string knows = "{{- /* 'developer' */ -}}" + std::string(kLines);
   EXPECT_EQ(text({.name = "n", .go = knows, .system = "s"}, chat(messages)),
             "developer: own\nuser: c\ndeveloper: more\nassistant:");
+  // The template of gpt-oss writes this word, but asks for the role "system".
+  const std::string writes = "<|start|>developer<|message|>" + std::string(kLines);
+  EXPECT_EQ(text({.name = "w", .go = writes, .system = "s"}, chat(messages)),
+            "<|start|>developer<|message|>system: own\nuser: c\nsystem: more\nassistant:");
 }
 
 TEST_F(PromptBuilder, RequestsMayHaveATemplate) {
