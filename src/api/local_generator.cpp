@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "api/answer_shape.h"
+#include "api/answer_writer.h"
 #include "api/cache_salt.h"
 #include "api/prompt_builder.h"
 #include "api/prompt_images.h"
@@ -20,7 +21,6 @@
 #include "context/ladder.h"
 #include "context/sizing.h"
 #include "http/status.h"
-#include "output/parser.h"
 #include "store/name.h"
 
 namespace billow::api {
@@ -110,26 +110,12 @@ std::string reason_of(const Sizing& sizing, int64_t num_predict, bool ends_when_
   return text;
 }
 
-Logprob logprob_of(const scheduler::TokenLogprob& from) {
-  Logprob to{.token = from.token, .logprob = from.logprob, .bytes = from.bytes, .id = from.id};
-  for (const scheduler::TokenLogprob& other : from.top) to.top.push_back(logprob_of(other));
-  return to;
-}
-
-bool is_empty(const Delta& delta) {
-  return delta.events.empty() && delta.logprobs.empty() && delta.notices.empty();
-}
-
 // A raw prompt gets a raw answer.
 const output::Format& format_of(const ServedModel& model, const GenerationRequest& request) {
   static const output::Format plain;
   const bool is_plain =
       request.kind == GenerationKind::kPrompt && (request.raw || !request.prompt_tokens.empty());
   return is_plain ? plain : model.format;
-}
-
-bool wants_prompt_logprobs(const GenerationRequest& request) {
-  return request.echo && request.logprobs;
 }
 
 // Returns the prompt in the form that precedes its answer.
@@ -139,167 +125,10 @@ std::string prompt_text(const ServedModel& model, const GenerationRequest& reque
   return utf8::sanitized(model.weights->tokenizer.decode(prompt.tokens, {.render_special = true}));
 }
 
-// Everything that the parser of an answer needs.
-struct AnswerForm {
-  output::Format format;
-  output::Start start;
-  std::vector<output::Tool> tools;
-  output::Options options;
-};
-
-AnswerForm form_of(const ServedModel& model, const GenerationRequest& request,
-                   output::Format format, output::Start start) {
-  AnswerForm form{
-      .format = std::move(format), .start = std::move(start), .tools = {}, .options = {}};
-  for (const Tool& tool : request.tools) {
-    const Json* parameters = tool.parameters();
-    form.tools.push_back({tool.name, parameters == nullptr ? "" : parameters->dump()});
-  }
-  form.options = {.whole_calls = request.whole_calls,
-                  .parse_calls = request.tool_choice.use != ToolUse::kNone,
-                  .thinks = request.think.enabled.value_or(model.can("thinking"))};
-  return form;
-}
-
-constexpr size_t kBytesPerToken = 4;  // of common texts
-
-// Converts a runner's output and passes it to the sink.
-class Writer {
- public:
-  // `n_prompt`: tokens of the prompt that the runner gets.
-  Writer(const GenerationRequest& request, size_t n_prompt, AnswerForm form, Sink& sink,
-         metrics::Trace& trace, std::function<void(const Json& event)> on_event)
-      : request_(request),
-        n_prompt_(n_prompt),
-        form_(std::move(form)),
-        parser_(new_parser()),
-        sink_(sink),
-        trace_(trace),
-        on_event_(std::move(on_event)) {}
-
-  void set_slot(size_t slot) { slot_ = static_cast<int64_t>(slot); }
-
-  // Starts again after the runner has died: another runner repeats the answer from the beginning.
-  void restart() {
-    parser_ = new_parser();
-    only_call_.reset();
-    first_.reset();
-    has_begun_ = false;
-    sink_.restart(0);
-    if (!prompt_.empty()) echo(std::move(prompt_));
-  }
-
-  // Puts the prompt before the answer. If log probabilities are requested, the prompt waits for
-  // those of its tokens. Returns false if the client wants no more.
-  bool echo(std::string prompt) {
-    prompt_ = std::move(prompt);
-    return wants_prompt_logprobs(request_) || send_prompt({});
-  }
-
-  // Returns false if the client wants no more.
-  bool take(const scheduler::CompletionPiece& piece) {
-    if (!piece.prompt_logprobs.empty() && !send_prompt(piece.prompt_logprobs)) return false;
-    const Clock::time_point now = Clock::now();
-    for (const scheduler::Prefill& chunk : piece.prefill)
-      trace_.span("prefill", now - chunk.time, now, {{"tokens", chunk.n_done}});
-    for (const std::string& event : piece.events) mark_event(event);
-    const bool has_text = !piece.text.empty() || !piece.logprobs.empty();
-    // The text of the first tokens may be held back until the end of the answer.
-    const bool is_read = !piece.prefill.empty() && piece.prefill.back().n_done >= n_prompt_;
-    if (!has_begun_ && (has_text || is_read)) {
-      has_begun_ = true;
-      sink_.begun();
-    }
-    if (!first_ && has_text) {
-      first_ = now;
-      if (!sink_.holds_back()) trace_.mark("first token");
-    }
-    Delta delta{.slot = slot_};
-    n_bytes_ += piece.text.size();
-    if (!piece.text.empty()) {
-      std::vector<output::Mark> marks;
-      for (const scheduler::TextMark& mark : piece.marks)
-        marks.push_back({mark.offset, mark.length});
-      parser_.add(piece.text, marks, delta.events);
-      finish_events(delta);
-    }
-    for (const scheduler::TokenLogprob& entry : piece.logprobs)
-      delta.logprobs.push_back(logprob_of(entry));
-    if (request_.live_events) delta.notices = piece.events;
-    if (is_empty(delta)) {
-      sink_.still_working();
-      return true;
-    }
-    return sink_.delta(delta);
-  }
-
-  bool finish(const std::string& reason) {
-    Delta rest{.slot = slot_};
-    parser_.finish(reason == "stop" ? output::FinishReason::kStop : output::FinishReason::kLength,
-                   rest.events);
-    finish_events(rest);
-    return is_empty(rest) || sink_.delta(rest);
-  }
-
-  std::optional<Clock::time_point> first() const { return first_; }
-  // Estimates how many tokens the answer has so far, from its bytes.
-  size_t n_tokens_about() const { return n_bytes_ / kBytesPerToken; }
-
- private:
-  bool send_prompt(const std::vector<scheduler::TokenLogprob>& logprobs) {
-    Delta delta{.is_prompt = true, .slot = slot_};
-    if (!prompt_.empty()) delta.events.push_back({EventKind::kText, 0, prompt_});
-    for (const scheduler::TokenLogprob& entry : logprobs)
-      delta.logprobs.push_back(logprob_of(entry));
-    return is_empty(delta) || sink_.delta(delta);
-  }
-
-  output::Parser new_parser() const {
-    return output::Parser(form_.format, form_.start, form_.tools, form_.options);
-  }
-
-  // Adds ids to calls. If only one call is allowed, drops all after the first whole one.
-  void finish_events(Delta& delta) {
-    if (!request_.tool_choice.parallel) {
-      std::erase_if(delta.events, [this](const Event& event) {
-        const bool is_text = event.kind == EventKind::kText || event.kind == EventKind::kThinking;
-        if (is_text) return false;
-        if (!only_call_ && event.kind == EventKind::kCallEnd) only_call_ = event.call;
-        return only_call_ && event.call != *only_call_;
-      });
-    }
-    for (Event& event : delta.events)
-      if (event.kind == EventKind::kCallBegin && event.id.empty()) event.id = new_call_id();
-  }
-
-  void mark_event(const std::string& text) {
-    const Json event = Json::parse(text, nullptr, false);
-    if (!event.is_object()) return;
-    const auto type = event.find("type");
-    trace_.mark(type != event.end() && type->is_string() ? type->get<std::string>() : "event",
-                event);
-    on_event_(event);
-  }
-
-  const GenerationRequest& request_;
-  const size_t n_prompt_;
-  const AnswerForm form_;
-  output::Parser parser_;
-  std::string prompt_;               // precedes the answer
-  std::optional<size_t> only_call_;  // the first whole call, if no other is allowed
-  int64_t slot_ = -1;
-  size_t n_bytes_ = 0;
-  Sink& sink_;
-  metrics::Trace& trace_;
-  const std::function<void(const Json& event)> on_event_;
-  std::optional<Clock::time_point> first_;
-  bool has_begun_ = false;  // Sink::begun() was called
-};
-
 // Completes a prompt of n_prompt tokens, and adds its tokens to those of the request. If the client
 // leaves, the whole prompt and an estimate of the answer count, because the runner reports no end.
 scheduler::CompletionEnd complete(scheduler::Lease& lease, const scheduler::Completion& completion,
-                                  size_t n_prompt, Writer& writer, metrics::Trace& trace) {
+                                  size_t n_prompt, AnswerWriter& writer, metrics::Trace& trace) {
   bool wanted = true;
   try {
     const scheduler::CompletionEnd end = lease.complete(
@@ -526,11 +355,11 @@ void LocalGenerator::answer(const ServedModel& model, const GenerationRequest& r
                             Sink& sink, std::stop_token stop, metrics::Trace& trace) {
   latest_contexts_.set(model.key, plan.sizing.context);
   const scheduler::ModelCost cost = plan.sizing.cost;
-  Writer writer(request, plan.completion.prompt.size(),
-                form_of(model, request, std::move(plan.format), std::move(plan.prompt.start)), sink,
-                trace, [&](const Json& event) {
-                  if (on_context_event_) on_context_event_(trace, model.name, event);
-                });
+  AnswerWriter writer(request, plan.completion.prompt.size(),
+                      form_of(model, request, std::move(plan.format), std::move(plan.prompt.start)),
+                      sink, trace, [&](const Json& event) {
+                        if (on_context_event_) on_context_event_(trace, model.name, event);
+                      });
   const auto on_stage = [&writer, &sink,
                          trace_stage = trace_stages(trace)](scheduler::JobStage stage) {
     trace_stage(stage);
