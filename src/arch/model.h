@@ -3,6 +3,7 @@
 // Caches.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -67,6 +68,15 @@ struct ModelInfo {
   size_t short_text = 0;
   // Returns whether all texts of up to n tokens have the same rotations.
   bool rotates_alike(size_t n) const noexcept { return short_text == 0 || n <= short_text; }
+  // Returns whether a context of up to n tokens can shift. It cannot if dropped tokens are in the
+  // states of layers, if rotations depend on the length of the text, or if a layer's window sees
+  // the whole context: layers with windows lose the anchor when a context shifts.
+  bool can_shift(size_t n) const noexcept {
+    const auto prevents = [n](const kv::LayerNeed& need) {
+      return need.state_floats != 0 || need.window >= std::max<size_t>(n, 1);
+    };
+    return rotates_alike(n) && std::ranges::none_of(kv, prevents);
+  }
   size_t n_deep = 0;      // layers after which a picture adds embeddings (Qwen3-VL)
   bool has_grid = false;  // tokens of pictures rotate by rows and columns (M-RoPE)
   // Tokens of a picture also see later tokens of the same picture. A pass must have all of them.

@@ -62,10 +62,11 @@ context::Size size_of(const PlanOptions& options, size_t n_prompt, size_t model_
 }
 
 context::ContextPlan context_plan_of(const PlanOptions& options, size_t n_prompt,
-                                     size_t max_context, bool can_shift) {
+                                     size_t max_context, const arch::ModelInfo& model) {
+  const context::Ladder ladder = ladder_of(options.sizes, max_context);
   return {
-      .ladder = ladder_of(options.sizes, max_context),
-      .policy = context::possible_policy(wanted_policy(options), can_shift),
+      .ladder = ladder,
+      .policy = context::possible_policy(wanted_policy(options), model.can_shift(ladder.top())),
       .compaction = {checked("--overflow-reserve-batches", options.reserve_batches, 0, kMaxTokens),
                      checked("--overflow-batch", options.overflow_batch, 1, kMaxTokens)},
       .n_anchor = n_prompt};
@@ -76,10 +77,8 @@ context::ContextPlan context_plan_of(const PlanOptions& options, size_t n_prompt
 Forecast forecast(const PlanOptions& options, const engine::Description& model) {
   const size_t n_prompt = checked("--prompt-tokens", options.n_prompt, 1, kMaxTokens);
   const context::Size size = size_of(options, n_prompt, model.max_context);
-  const bool can_shift =
-      !context::has_states(model.memory.kv_groups) && model.model.rotates_alike(size.max_context);
   Forecast run{.size = size,
-               .context_plan = context_plan_of(options, n_prompt, size.max_context, can_shift)};
+               .context_plan = context_plan_of(options, n_prompt, size.max_context, model.model)};
   context::check_anchor(run.context_plan, options.num_predict);
   run.plan = plan_of(run.context_plan, n_prompt, options.num_predict);
   const auto first =

@@ -53,15 +53,15 @@ kv::PrefixFileOptions sessions_of(const gguf::File& file, const PictureReader* p
 // Returns the context plan of a sequence. Throws Error if the sizes are invalid, or if the answer
 // may need a compaction that cannot keep the prompt.
 context::ContextPlan context_plan_of(size_t n_prompt, const SequenceOptions& options,
-                                     size_t max_context, const KvMemory& kv,
-                                     const arch::ModelInfo& model) {
+                                     size_t max_context, const arch::ModelInfo& model) {
   const ContextOptions& wanted = options.context;
   const size_t top = wanted.cap(max_context);
   const bool rotates_by_grid = model.has_grid && !options.pictures.empty();
-  const bool can_shift = !kv.has_states() && model.rotates_alike(top) && !rotates_by_grid;
-  context::ContextPlan context_plan = {
-      wanted.sizes.empty() ? context::Ladder(top) : context::Ladder(wanted.sizes, top),
-      context::possible_policy(wanted.policy, can_shift), wanted.compaction, n_prompt};
+  const context::Ladder ladder =
+      wanted.sizes.empty() ? context::Ladder(top) : context::Ladder(wanted.sizes, top);
+  const bool can_shift = model.can_shift(ladder.top()) && !rotates_by_grid;
+  context::ContextPlan context_plan = {ladder, context::possible_policy(wanted.policy, can_shift),
+                                       wanted.compaction, n_prompt};
   context::check_anchor(context_plan, options.max_new_tokens);
   return context_plan;
 }
@@ -332,7 +332,7 @@ std::shared_ptr<const Sequence> Engine::start(std::vector<int32_t> prompt,
   const PlacedPictures pictures = place_pictures(prompt, options.pictures);
   check_ids(options.prediction);
   context::ContextPlan context_plan =
-      context_plan_of(prompt.size(), options, max_context_, kv_, model());
+      context_plan_of(prompt.size(), options, max_context_, model());
   const size_t rung = context_plan.ladder.first(prompt.size());
   if (running_.size() == max_sequences_) {
     throw Error(ErrorCode::kTooLarge,

@@ -53,7 +53,7 @@ void Engine::evaluate(std::span<const int32_t> given_tokens, size_t first,
   if (!grant_scratch(std::max(scratch, scratch_granted_)))
     throw Error(ErrorCode::kOutOfMemory, "no scratch memory for a text; " + budget_left());
   const bool rotates_by_grid = model().has_grid && !pictures.empty();
-  const bool can_shift = !kv_.has_states() && model().rotates_alike(top) && !rotates_by_grid;
+  const bool can_shift = model().can_shift(top) && !rotates_by_grid;
   const context::ContextPlan context_plan = {
       context::Ladder(top), context::possible_policy(options.context.policy, can_shift),
       options.context.compaction, std::min(options.n_anchor, context::longest_anchor(top))};

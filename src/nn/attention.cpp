@@ -62,7 +62,12 @@ Gap gap_of(const KvRows& rows, size_t row) {
 size_t first_seen(const KvLayer& layer, const Gap& gap, size_t position) {
   const size_t in_window =
       layer.window != 0 && position + 1 > layer.window ? position + 1 - layer.window : 0;
-  const size_t in_chunk = layer.chunk != 0 ? position / layer.chunk * layer.chunk : 0;
+  size_t in_chunk = 0;
+  if (layer.chunk != 0) {
+    // Chunks are counted without the gap.
+    const size_t begin = (position - gap.n()) / layer.chunk * layer.chunk;
+    in_chunk = begin < gap.begin ? begin : begin + gap.n();
+  }
   return std::max({in_window, in_chunk, gap.n() == 0 ? size_t{0} : gap.end});
 }
 

@@ -65,7 +65,7 @@ struct AttentionScale {
 struct Queries {
   tensor::Matrix q;
   // The same queries, rotated as if gaps were closed, for the keys before a gap. Required if a row
-  // has a gap and the layer has no window. A window never reaches keys before a gap.
+  // has a gap and the layer has no window. Layers with windows or chunks see no keys before a gap.
   tensor::Matrix before_gap = {};
 };
 

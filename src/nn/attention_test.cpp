@@ -102,7 +102,11 @@ struct Scene {
         const bool before = gap.n() > 0 && p < gap.begin;
         if (gap.n() > 0 && p >= gap.begin && p < gap.end) continue;
         if (layer.window != 0 && (before || p + layer.window <= positions[row])) continue;
-        if (layer.chunk != 0 && !before && p < positions[row] / layer.chunk * layer.chunk) continue;
+        const size_t closed = positions[row] - gap.n();
+        if (layer.chunk != 0 && before) continue;
+        if (layer.chunk != 0 &&
+            p - (p < gap.end ? size_t{0} : gap.n()) < closed / layer.chunk * layer.chunk)
+          continue;
         const std::vector<float>& queries = before ? q_before : q;
         const size_t at = (p * layer.n_heads + kv_head) * len;
         double product = 0.0;

@@ -18,6 +18,7 @@
 
 #include "base/error.h"
 #include "convert/float_weights.h"
+#include "engine/changed_file.h"
 #include "engine/divergence.h"
 #include "engine/event_text.h"
 #include "engine/tiny_engine.h"
@@ -493,6 +494,50 @@ TEST(FamilyFiles, LearnedPositionsSurviveContextShifts) {
   const auto sequence = engine.start({family.tokens.begin(), family.tokens.begin() + 20}, options);
   while (!engine.idle()) engine.step();
   EXPECT_EQ(sequence->tokens().size(), 20 + kWritten);
+}
+
+// Queries are scaled up only beyond the original context. A context that shifts never is.
+TEST(FamilyFiles, ScalesQueriesByTheirPlacesInTheContext) {
+  const Family family = read_family("ministral3", BILLOW_FLOAT_FAMILIES);
+  const gguf::File file = gguf::File::open(family.path);
+  std::vector<int32_t> written[2];
+  for (const bool scales : {false, true}) {
+    const auto set = [scales](gguf::Writer& writer) {
+      writer.set_float("mistral3.attention.temperature_scale", scales ? 5.0f : 0.0f);
+    };
+    const std::vector<std::byte> bytes = engine::changed(file, {.set = set});
+    Engine engine(gguf::File::parse(bytes, "changed.gguf"), {.n_threads = 1});
+    engine::SequenceOptions options = engine::greedy(400);
+    options.context = {.max_context = 64, .policy = context::OverflowPolicy::kShift};
+    options.context.compaction = {.reserve_batches = 2, .batch = 8};
+    const auto sequence =
+        engine.start({family.tokens.begin(), family.tokens.begin() + 20}, options);
+    while (!engine.idle()) engine.step();
+    ASSERT_FALSE(sequence->events().back().refills);
+    written[scales ? 1 : 0].assign(sequence->tokens().begin(), sequence->tokens().end());
+  }
+  EXPECT_EQ(written[0], written[1]);
+}
+
+// Layers with a window lose the anchor when a context shifts. A window that sees the whole context
+// must see it afterwards, too.
+TEST(FamilyFiles, ContextsWithinAWindowRefillInsteadOfShift) {
+  const Family family = read_family("gemma2", BILLOW_FLOAT_FAMILIES);
+  const gguf::File file = gguf::File::open(family.path);
+  for (const uint32_t window : {32u, 64u}) {
+    const auto set = [window](gguf::Writer& writer) {
+      writer.set_uint("gemma2.attention.sliding_window", window);
+    };
+    const std::vector<std::byte> bytes = engine::changed(file, {.set = set});
+    Engine engine(gguf::File::parse(bytes, "changed.gguf"), {.n_threads = 1});
+    engine::SequenceOptions options = engine::greedy(100);
+    options.context = {.max_context = 64, .policy = context::OverflowPolicy::kShift};
+    options.context.compaction = {.reserve_batches = 2, .batch = 8};
+    const auto sequence =
+        engine.start({family.tokens.begin(), family.tokens.begin() + 20}, options);
+    while (!engine.idle()) engine.step();
+    EXPECT_EQ(sequence->events().back().refills, window == 64u);
+  }
 }
 
 // Tests difference() on two rows whose divergence is known.

@@ -120,8 +120,10 @@ void Pass::find_runs() {
 
 void scale_by_position(const Pass& pass, const Temperature& temperature, tensor::Matrix q) {
   if (temperature.growth == 0.0f) return;
+  const std::span<const uint32_t> positions =
+      pass.has_gaps ? pass.closed_positions : pass.batch.positions;
   nn::for_rows(pass.compute, q.n_rows, [&](size_t row) {
-    const float position = static_cast<float>(pass.batch.positions[row]) + temperature.offset;
+    const float position = static_cast<float>(positions[row]) + temperature.offset;
     const float n_lengths = std::floor(position / temperature.length);
     const float factor = 1.0f + temperature.growth * std::log(1.0f + n_lengths);
     std::for_each_n(q.row(row), q.n_cols, [factor](float& value) { value *= factor; });
