@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/saturating.h"
 #include "engine/engine.h"
+#include "engine/sampling/sampler.h"
 #include "engine/step_rows.h"
 
 namespace billow::engine {
@@ -243,6 +244,10 @@ bool Engine::score_prompt(Sequence& sequence, tensor::Matrix logits) {
           sequence.sampler_.score({logits.row(i), static_cast<size_t>(tokenizer_->n_tokens())},
                                   sequence.tokens_[scores.size()]));
     }
+  } catch (const NoFiniteLogits& error) {
+    fail(sequence, error.what());
+    kv_.forget_cached();  // shared KV may be wrong, too
+    return false;
   } catch (const Error& error) {
     fail(sequence, error.what());
     return false;
