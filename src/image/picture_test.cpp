@@ -96,6 +96,19 @@ TEST(Picture, MatchesPillow) {
   }
 }
 
+// Prompts are laid out by the header, so a late chunk must not turn the picture.
+TEST(Picture, SizeOfAPngIsThatOfItsHeader) {
+  const std::string turned = bytes_of(kFixtures / "turned.png");
+  const size_t exif = turned.find("eXIf") - 4;  // after the length of the chunk
+  const size_t n = 12 + (static_cast<unsigned char>(turned[exif + 2]) << 8U) +
+                   static_cast<unsigned char>(turned[exif + 3]);
+  std::string late = turned;
+  late.erase(exif, n);
+  late.insert(late.find("IEND") - 4, turned.substr(exif, n));
+  EXPECT_EQ(size_of(late), decode(late).size);
+  EXPECT_EQ(decode(late).size.width, decode(turned).size.height);
+}
+
 TEST(Picture, EncodedPngHasSamePixels) {
   for (const path& file : fixtures()) {
     const Picture picture = decode(bytes_of(file));

@@ -59,14 +59,15 @@ class Reader {
     if (!read_info()) fail();
     work_.check_size(size().width, size().height);
     if (!choose_form()) fail();
-    Decoded out{.picture = white(size()), .orientation = 1};
+    // As in header(), only an eXIf chunk before the pixels counts: prompts are laid out by the
+    // header.
+    Decoded out{.picture = white(size()), .orientation = orientation()};
     rgb_ = out.picture.rgb.data();
     // An interlaced picture has several passes, so that all rows must be in memory.
     rows_.resize(row_bytes_ * (n_passes_ > 1 ? size().height : 1));
     if (!read_rows()) fail();
     if (n_passes_ > 1)
       for (size_t y = 0; y < size().height; ++y) take_row(y, rows_.data() + y * row_bytes_);
-    out.orientation = orientation();
     return out;
   }
 
