@@ -128,15 +128,22 @@ void KeyRing::refresh(Time now) {
   try {
     read(now);
     seen_ = current;
+    {
+      const std::scoped_lock lock(mutex_);
+      read_failure_.clear();
+    }
     log::info("API keys were read again from " + path_);
   } catch (const std::exception& error) {
     // A file with mistakes is read again after its next change. A file that the system failed to
     // read is read again at the next refresh: a revoked key must not stay valid.
     const auto* known = dynamic_cast<const Error*>(&error);
-    if (known != nullptr && known->code() != ErrorCode::kIo) seen_ = current;
-    log::warn(std::string(error.what()) + "; the API keys stay as they were");
+    const bool is_wrong = known != nullptr && (known->code() == ErrorCode::kInvalidInput ||
+                                               known->code() == ErrorCode::kTooLarge);
+    if (is_wrong || !current) seen_ = current;
     const std::scoped_lock lock(mutex_);
     ++n_read_failures_;
+    if (std::exchange(read_failure_, error.what()) != error.what())
+      log::warn(read_failure_ + "; the API keys stay as they were");
   }
 }
 

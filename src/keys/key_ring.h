@@ -135,6 +135,7 @@ class KeyRing {
   Accounts accounts_;
   std::array<uint64_t, kNumRefusals> n_refused_{};
   uint64_t n_read_failures_ = 0;
+  std::string read_failure_;  // of the last refresh; empty: the file was read
 };
 
 }  // namespace billow::keys
