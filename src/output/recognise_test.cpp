@@ -260,6 +260,12 @@ TEST(OutputStart, ContinuesTheLastMessage) {
   const Start harmony =
       start_of(*find_format("harmony"), "<|start|>user<|message|>a<|end|><|start|>assistant");
   EXPECT_EQ(harmony.prefix, "<|start|>assistant");
+  // Only the end of the prompt is searched for the header of a message that continues.
+  const std::string text(100'000, 'x');
+  const Start continued =
+      start_of(*find_format("harmony"), "<|start|>assistant<|channel|>final<|message|>" + text,
+               {.text = text});
+  EXPECT_EQ(continued.prefix, "<|start|>assistant<|channel|>final<|message|>");
   EXPECT_EQ(start_of(*find_format("functionary-3.2"), "x>>>").prefix, ">>>");
 }
 

@@ -86,9 +86,15 @@ Start start_of_continuation(const Format& format, std::string_view text) {
 }
 
 // Returns the last header that the prompt has begun as the prefix, unless its message is over.
-Start start_of_harmony(std::string_view prompt) {
+// `text`: the beginning of the answer in the prompt.
+Start start_of_harmony(std::string_view prompt, std::string_view text) {
   const size_t header = prompt.rfind("<|start|>");
-  if (header == prompt.npos) return {StartState::kText, {}};
+  if (header == prompt.npos) {
+    // The header is before the end of the prompt that was searched.
+    const bool is_continued = !trimmed(text).empty();
+    return {StartState::kText,
+            is_continued ? "<|start|>assistant<|channel|>final<|message|>" : std::string()};
+  }
   const std::string_view rest = prompt.substr(header);
   const bool is_over = rest.find("<|end|>") != rest.npos || rest.find("<|call|>") != rest.npos ||
                        rest.find("<|return|>") != rest.npos;
@@ -100,7 +106,7 @@ Start start_of_harmony(std::string_view prompt) {
 Start start_of(const Format& format, std::string_view prompt, const StartHints& hints) {
   prompt = prompt.substr(prompt.size() - std::min(prompt.size(), kTail));
   for (const CallForm& form : format.calls) {
-    if (std::holds_alternative<HarmonyCalls>(form)) return start_of_harmony(prompt);
+    if (std::holds_alternative<HarmonyCalls>(form)) return start_of_harmony(prompt, hints.text);
     // The prompt may end with the opener of a name that decides between text and a call.
     const auto* named = std::get_if<NamedCalls>(&form);
     if (named && !named->text_name.empty() && ends_with_any(prompt, named->open))
