@@ -60,6 +60,14 @@ uint64_t digest_of(const scheduler::Completion& completion) {
   return digest;
 }
 
+// Returns the rungs of a request. The context of the request is the last one. Empty: the usual
+// ones.
+std::vector<size_t> rungs_of(const GenerationPolicy& policy, size_t context) {
+  std::vector<size_t> rungs = policy.sizes;
+  if (!rungs.empty()) rungs.push_back(context);
+  return rungs;
+}
+
 // Estimates the cost of the request at its start: the rung of its context that the runner grants
 // first.
 scheduler::ModelCost cost_of(const ServedModel& model, const Sizing& sizing,
@@ -319,7 +327,7 @@ LocalGenerator::Plan LocalGenerator::plan(const ServedModel& model,
                      .top_logprobs = request.top_logprobs,
                      .prompt_logprobs = wants_prompt_logprobs(request),
                      .max_context = size.context,
-                     .sizes = policy_.sizes,
+                     .sizes = rungs_of(policy_, size.context),
                      .overflow_policy = ends_when_full ? "stop" : policy_.overflow_policy,
                      .reserve_batches = policy_.reserve_batches,
                      .overflow_batch = policy_.overflow_batch,

@@ -8,6 +8,7 @@
 #include "api/request_options.h"
 #include "api/sample_served.h"
 #include "base/json.h"
+#include "context/ladder.h"
 #include "http/status.h"
 #include "scheduler/fake_runner.h"
 
@@ -200,6 +201,18 @@ TEST_F(LocalGeneratorTest, NC27_NumCtxIsACapIfTheServerSaysSo) {
   EXPECT_EQ(run_with(cap, prompt("hi", R"({"num_ctx":10})")).size.context, 256u);
   EXPECT_EQ(run_with(cap, prompt("hi")).size.context, 8192u);
   EXPECT_EQ(run_with({.max_context = 4096}, prompt("hi")).size.context, 4096u);
+}
+
+// The sizes of the server set where a context grows, not how large it gets.
+TEST_F(LocalGeneratorTest, TheContextOfARequestIsItsLastRung) {
+  models.add({.go = kLines, .max_context = 8192});
+  for (const size_t size : {32u, 1024u, 9000u}) {
+    const RecordingSink sink = run_with({.sizes = {size}}, prompt("hi", R"({"num_predict":600})"));
+    const scheduler::Completion sent = last_completion();
+    EXPECT_EQ(context::Ladder(sent.sizes, sent.max_context).top(), sink.size.context);
+  }
+  run(prompt("hi"));
+  EXPECT_TRUE(last_completion().sizes.empty());
 }
 
 TEST_F(LocalGeneratorTest, ContextsIgnoreParallelRequestsAndReloadNothing) {

@@ -129,6 +129,7 @@ uint64_t SlotFiles::save(const std::string& name, const std::string& model,
   gguf::AtomicFile file(path);
   file.write(std::as_bytes(std::span(content)));
   file.commit();
+  ::chmod(path.c_str(), 0600);
   return content.size();
 }
 

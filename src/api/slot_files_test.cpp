@@ -48,6 +48,8 @@ TEST_F(SlotFilesTest, SavesAndLoadsTokens) {
   struct stat status{};
   ASSERT_EQ(::stat(folder_.c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 0777u, 0700u);
+  ASSERT_EQ(::stat((folder_ + "/a.bin").c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777u, 0600u);
 }
 
 TEST_F(SlotFilesTest, RefusesNamesThatAreNotPlain) {

@@ -266,9 +266,10 @@ void check(const Tensor& tensor, Type type, const MixtureOptions& options) {
                      (options.file_type->base_needs_importance && type == options.file_type->base);
   if (!needs || looked_up) return;
   if (!options.has_importance) {
-    throw Error(ErrorCode::kUnsupported,
-                target + " needs an importance matrix (first for " + quoted(tensor.name) +
-                    "); make one with billow imatrix and pass it with --imatrix");
+    throw Error(
+        ErrorCode::kUnsupported,
+        target + " needs an importance matrix (first for " + quoted(tensor.name) +
+            "); make one with billow imatrix, and give it to billow quantize with --imatrix");
   }
   if (!options.has_importance(tensor.name)) {
     throw Error(ErrorCode::kUnsupported, "the importance matrix has no entry for " +

@@ -104,8 +104,12 @@ Gap gap_of(const Fields& fields) {
   Gap gap{.prefix = fields.text("input_prefix"),
           .suffix = fields.text("input_suffix"),
           .begun = fields.text("prompt")};
-  for (const Fields& file : fields.objects("input_extra"))
+  if (!fields.has("input_prefix") && !fields.has("input_suffix"))
+    refuse("fields \"input_prefix\" and \"input_suffix\" are missing; give one of them");
+  for (const Fields& file : fields.objects("input_extra")) {
+    if (!file.has("text")) refuse("field \"input_extra\" has a file without \"text\"");
     gap.extra.push_back({.name = file.text("filename"), .text = file.text("text")});
+  }
   return gap;
 }
 

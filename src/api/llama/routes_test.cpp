@@ -81,6 +81,10 @@ TEST(LlamaRoutes, RequiresAModelNameIfThereAreSeveral) {
             "400 field \"prompt\" has the id 5000, which is not a token of the model");
   EXPECT_EQ(fixture.post("/infill", R"({"input_prefix":"a","model":"m"})"),
             "400 the model cannot fill gaps: its vocabulary has no token for the prefix");
+  EXPECT_EQ(fixture.post("/infill", R"({"prompt":"a","model":"m"})"),
+            "400 fields \"input_prefix\" and \"input_suffix\" are missing; give one of them");
+  EXPECT_EQ(fixture.post("/infill", R"({"input_prefix":"a","input_extra":[{}],"model":"m"})"),
+            "400 field \"input_extra\" has a file without \"text\"");
 }
 
 TEST(LlamaRoutes, SeveralPromptsHaveSeveralAnswers) {

@@ -271,6 +271,7 @@ TEST_F(Models, MarksRoutesThatWrite) {
     const bool writes =
         route.pattern == "/api/copy" || route.pattern == "/api/delete" ||
         route.pattern == "/api/create" || route.pattern == "/api/pull" ||
+        route.pattern == "/api/push" ||
         (route.pattern == "/api/blobs/:digest" && route.methods == std::vector{Method::kPost});
     EXPECT_EQ(route.writes_store, writes) << route.pattern;
   }

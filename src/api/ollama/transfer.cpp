@@ -82,7 +82,8 @@ std::vector<Route> transfer_routes(registry::Client& client) {
        .writes_store = true},
       {.methods = {Method::kPost},
        .pattern = "/api/push",
-       .handler = [&client](Call& call) { push(client, call); }},
+       .handler = [&client](Call& call) { push(client, call); },
+       .writes_store = true},  // it sends models to addresses that the client names
   };
 }
 

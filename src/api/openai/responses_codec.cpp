@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "api/cache_salt.h"
@@ -13,6 +15,7 @@
 #include "api/openai/request_values.h"
 #include "api/openai/response_items.h"
 #include "api/request_options.h"
+#include "http/status.h"
 
 namespace billow::api::openai {
 namespace {
@@ -50,8 +53,16 @@ std::optional<constraint::Grammar> grammar_of_text(const Fields& fields) {
   const auto text = fields.fields("text");
   const Json* format = text ? text->object("format") : nullptr;
   if (format == nullptr) return std::nullopt;
-  return grammar_of(
-      Fields::parse(Json{{"response_format", *format}}.dump(), "ResponsesRequest.text"));
+  try {
+    return grammar_of(
+        Fields::parse(Json{{"response_format", *format}}.dump(), "ResponsesRequest.text"));
+  } catch (const http::StatusError& error) {
+    constexpr std::string_view kOther = "response_format";
+    std::string why = error.what();
+    if (const size_t at = why.find(kOther); at != why.npos)
+      why.replace(at, kOther.size(), "text.format");
+    throw http::StatusError(error.status(), why);
+  }
 }
 
 // A model that can think does so by default. An effort only sets the level, except "none".
