@@ -217,7 +217,12 @@ class App {
     // First leaves the list: an answer that ends is saved only if its chat is there.
     this.chats = this.chats.filter((chat) => chat.id !== id);
     for (const answer of this.answersOf(id)) answer.stop();
-    await this.#store.removeChat(id);
+    try {
+      await this.#store.removeChat(id);
+    } catch (error) {
+      this.chats = await this.#store.chats();
+      return this.fail(error);
+    }
     this.#others?.postMessage('changed');
     if (this.way.id === id) this.go('/chat');
   }
