@@ -100,8 +100,8 @@ TEST(Picture, MatchesPillow) {
 TEST(Picture, SizeOfAPngIsThatOfItsHeader) {
   const std::string turned = bytes_of(kFixtures / "turned.png");
   const size_t exif = turned.find("eXIf") - 4;  // after the length of the chunk
-  const size_t n = 12 + (static_cast<unsigned char>(turned[exif + 2]) << 8U) +
-                   static_cast<unsigned char>(turned[exif + 3]);
+  const auto byte = [&](size_t at) { return size_t{static_cast<unsigned char>(turned[at])}; };
+  const size_t n = 12 + byte(exif + 2) * 256 + byte(exif + 3);
   std::string late = turned;
   late.erase(exif, n);
   late.insert(late.find("IEND") - 4, turned.substr(exif, n));
