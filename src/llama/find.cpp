@@ -1,5 +1,6 @@
 #include "llama/find.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -10,7 +11,11 @@
 namespace billow::llama {
 namespace {
 
-bool is_program(const std::string& path) { return ::access(path.c_str(), X_OK) == 0; }
+bool is_program(const std::string& path) {
+  struct stat status{};
+  return ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode) &&
+         ::access(path.c_str(), X_OK) == 0;
+}
 
 }  // namespace
 

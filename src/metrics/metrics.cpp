@@ -287,6 +287,20 @@ void add_vllm_names(Families& families, const Load& load) {
              {"waiting_lora_adapters", names_of(load, false)}});
 }
 
+Histogram sum_of(const Histogram& a, const Histogram& b) {
+  if (a.bounds() != b.bounds()) return a;
+  std::vector<uint64_t> counts = a.counts();
+  for (size_t i = 0; i < counts.size(); ++i) counts[i] += b.counts()[i];
+  return {a.bounds(), std::move(counts), a.sum() + b.sum()};
+}
+
+// Adds a figure to one of the same series. Shares have no sum: the largest one counts.
+void add_to(Figure& sum, const Figure& figure) {
+  const bool is_share = sum.name.ends_with("_percent") || sum.name.ends_with("_ratio");
+  sum.value = is_share ? std::max(sum.value, figure.value) : sum.value + figure.value;
+  sum.histogram = sum_of(sum.histogram, figure.histogram);
+}
+
 std::string text_of(const Families& families) {
   std::ostringstream out;
   prometheus::TextSerializer().Serialize(out, families);
@@ -294,6 +308,24 @@ std::string text_of(const Families& families) {
 }
 
 }  // namespace
+
+void add_model(Load& load, Load::ModelLoad model) {
+  const auto same = std::ranges::find(load.models, model.name, &Load::ModelLoad::name);
+  if (same == load.models.end()) return load.models.push_back(std::move(model));
+  same->is_loaded = same->is_loaded || model.is_loaded;
+  same->n_running += model.n_running;
+  same->n_waiting += model.n_waiting;
+  same->held_bytes += model.held_bytes;
+  for (Figure& figure : model.figures) {
+    const auto sum = std::ranges::find_if(same->figures, [&](const Figure& other) {
+      return other.name == figure.name && other.label_value == figure.label_value;
+    });
+    if (sum == same->figures.end())
+      same->figures.push_back(std::move(figure));
+    else
+      add_to(*sum, figure);
+  }
+}
 
 struct Metrics::State {
   using Counters = prometheus::Family<prometheus::Counter>;

@@ -72,6 +72,11 @@ struct Load {
   uint64_t n_key_file_failures = 0;
 };
 
+// Adds the load of a runner. Runners with the same display name become one entry, because a series
+// must not occur twice. Such runners have other weights or adapters: a new pull of a loaded model
+// makes one, for example.
+void add_model(Load& load, Load::ModelLoad model);
+
 // `model` is the display name of an existing model. It is empty if a request names no model or an
 // unknown one, so that clients cannot create series. `route` is the pattern of a route, never a
 // path. It is empty if no route matched.

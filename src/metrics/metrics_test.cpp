@@ -196,6 +196,49 @@ TEST(Metrics, ReportRunnerFiguresPerModel) {
   EXPECT_NEAR(scrape.value("y_seconds_sum{model=\"a:1b\"}"), 12.6, 1e-9);
 }
 
+TEST(Metrics, AddUpRunnersWithTheSameName) {
+  const auto runner = [](bool is_loaded, double value) {
+    Histogram histogram({1, 2});
+    histogram.observe(value);
+    return Load::ModelLoad{
+        .name = "a:1b",
+        .aliases = {"a"},
+        .is_loaded = is_loaded,
+        .n_running = 1,
+        .n_waiting = 2,
+        .held_bytes = 3,
+        .figures = {
+            {.name = "x_total", .help = "", .value = value},
+            {.name = "x_percent", .help = "", .value = value},
+            {.name = "y", .help = "", .value = 1, .label = "l", .label_value = "one"},
+            {.name = "y", .help = "", .value = value, .label = "l", .label_value = "two"},
+            {.name = "h", .help = "", .kind = Figure::Kind::kHistogram, .histogram = histogram}}};
+  };
+  Load load;
+  load.n_running = 2;
+  load.n_waiting = 4;
+  add_model(load, runner(false, 0.5));
+  add_model(load, {.name = "b:1b"});
+  add_model(load, runner(true, 2.0));
+  const Metrics metrics("1", "scalar");
+  const std::string text = metrics.text(load, true);
+  EXPECT_NE(text.find("running_lora_adapters=\"a:1b,a\""), std::string::npos) << text;
+  const Scrape scrape(text);
+  EXPECT_EQ(scrape.count("billow_model_loaded"), 2u);
+  EXPECT_EQ(scrape.value("billow_model_loaded{model=\"a:1b\"}"), 1.0);
+  EXPECT_EQ(scrape.value("billow_model_held_bytes{model=\"a:1b\"}"), 6.0);
+  EXPECT_EQ(scrape.value("billow_requests_running{model=\"a:1b\"}"), 2.0);
+  EXPECT_EQ(scrape.value("billow_requests_waiting{model=\"a:1b\"}"), 4.0);
+  EXPECT_EQ(scrape.count("x_total"), 1u);
+  EXPECT_EQ(scrape.value("x_total{model=\"a:1b\"}"), 2.5);
+  EXPECT_EQ(scrape.value("x_percent{model=\"a:1b\"}"), 2.0);
+  EXPECT_EQ(scrape.value("y{model=\"a:1b\",l=\"one\"}"), 2.0);
+  EXPECT_EQ(scrape.value("y{model=\"a:1b\",l=\"two\"}"), 2.5);
+  EXPECT_EQ(scrape.value("h_bucket{model=\"a:1b\",le=\"1\"}"), 1.0);
+  EXPECT_EQ(scrape.value("h_bucket{model=\"a:1b\",le=\"2\"}"), 2.0);
+  EXPECT_EQ(scrape.value("h_sum{model=\"a:1b\"}"), 2.5);
+}
+
 TEST(Metrics, CountRequestsPerModelRouteAndCode) {
   Metrics metrics("1", "scalar");
   for (int i = 0; i < 3; ++i) metrics.request("m", "/api/chat", 200, milliseconds(30));

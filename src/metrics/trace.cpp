@@ -134,6 +134,12 @@ size_t Trace::n_spans() const {
   return spans_.size();
 }
 
+size_t Trace::n_collector_spans() const {
+  const std::lock_guard lock(mutex_);
+  return 1 + static_cast<size_t>(std::ranges::count_if(
+                 spans_, [](const Span& span) { return span.end > span.begin; }));
+}
+
 bool Trace::set_parent(std::string_view traceparent) {
   if (!parse_traceparent(traceparent)) return false;
   const std::lock_guard lock(mutex_);

@@ -86,7 +86,10 @@ class Trace {
   Usage usage() const;
   // Returns the `traceparent` of the request, if it is valid.
   std::optional<TraceParent> parent() const;
-  size_t n_spans() const;  // number of stored spans
+  size_t n_spans() const;  // number of stored spans, moments included
+  // Returns the number of spans as a collector counts them: the request's and those that are no
+  // moments.
+  size_t n_collector_spans() const;
 
   // Records a moment at the current time. `attributes` is a JSON object. Any other value except
   // null becomes {"value":it}. An object larger than kMaxAttributeBytes becomes

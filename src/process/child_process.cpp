@@ -70,7 +70,7 @@ void ChildProcess::send(int signal) const {
 
 void ChildProcess::end(std::chrono::milliseconds timeout) {
   std::unique_lock lock(mutex_);
-  const auto has_ended = [this] { return !how_it_ended_.empty(); };
+  const auto has_ended = [this] { return has_ended_; };
   if (timeout > std::chrono::milliseconds(0)) {
     send(SIGTERM);
     ended_.wait_for(lock, timeout, has_ended);
@@ -122,10 +122,14 @@ void ChildProcess::reap() {
   std::string how = description(info);
   if (info.si_code == CLD_EXITED && info.si_status != 0 && !last_line_.empty())
     how += ": " + last_line_;
+  {
+    const std::scoped_lock lock(mutex_);
+    ::waitpid(pid_, nullptr, 0);
+    how_it_ended_ = std::move(how);
+  }
   if (options_.on_end) options_.on_end();
   const std::scoped_lock lock(mutex_);
-  ::waitpid(pid_, nullptr, 0);
-  how_it_ended_ = std::move(how);
+  has_ended_ = true;
   ended_.notify_all();
 }
 

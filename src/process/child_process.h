@@ -19,7 +19,8 @@ namespace billow::process {
 struct ChildOptions {
   std::vector<std::string> command;  // a path and its arguments
   std::string name;                  // prefix of each line in the log
-  // Runs once after the child has ended, on another thread, before end() returns.
+  // Runs once after the child has ended, on another thread, before end() returns. how_it_ended()
+  // then reports how.
   std::function<void()> on_end{};
   // Receives each line of the child's standard error instead of the log, on another thread. Returns
   // the cause of failure that the line reports, or an empty string. how_it_ended() reports the last
@@ -57,6 +58,7 @@ class ChildProcess {
   mutable std::mutex mutex_;
   std::condition_variable ended_;
   std::string how_it_ended_;
+  bool has_ended_ = false;  // on_end() has returned, too
   std::thread watcher_;
 };
 

@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <filesystem>
+#include <future>
 #include <memory>
 #include <string>
 
@@ -94,6 +95,17 @@ TEST(ChildProcess, InheritsNoFilesAndNoSignals) {
   ::close(open);
   EXPECT_EQ(files, "exit status 2: 3");  // the highest descriptor is the folder that ls has open
   EXPECT_EQ(signals, "exit status 2: SigBlk:\t0000000000000000");
+}
+
+TEST(ChildProcess, KnowsHowItEndedWhenItCallsOnEnd) {
+  std::promise<ChildProcess*> made;
+  std::string how;
+  ChildOptions options = shell("echo two >&2; exit 1");
+  options.on_end = [&] { how = made.get_future().get()->how_it_ended(); };
+  ChildProcess child(options);
+  made.set_value(&child);
+  child.end(seconds(20));
+  EXPECT_EQ(how, child.how_it_ended());
 }
 
 TEST(ChildProcess, CallsOnEndBeforeEndReturns) {

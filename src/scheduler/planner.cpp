@@ -71,8 +71,8 @@ bool Planner::starts_at_once(const ModelState& model, const Ticket& ticket) cons
          model.can_join(ticket, max_parallel(model)) && model.lacking_bytes(ticket) == 0;
 }
 
-Actions Planner::request_cancelled(RequestId id, Time now) {
-  leave(id, now);
+Actions Planner::request_cancelled(RequestId id, Time now, std::optional<uint64_t> n_tokens) {
+  leave(id, now, n_tokens);
   return finish(now);
 }
 
@@ -83,20 +83,20 @@ Actions Planner::request_finished(RequestId id, Time now, std::optional<uint64_t
     if (const auto ticket = model.running.find(id); ticket != model.running.end()) {
       ++model.n_finished;
       model.crashes.clear(ticket->second.request.digest);
-      if (n_tokens) model.correct_turn(ticket->second.request, *n_tokens);
     }
   }
-  leave(id, now);
+  leave(id, now, n_tokens);
   return finish(now);
 }
 
-void Planner::leave(RequestId id, Time now) {
+void Planner::leave(RequestId id, Time now, std::optional<uint64_t> n_tokens) {
   now_ = std::max(now_, now);
   const auto found = key_of_.find(id);
   if (found == key_of_.end()) return;
   ModelState& model = models_.at(found->second);
   key_of_.erase(found);
-  if (model.running.contains(id)) {
+  if (const auto running = model.running.find(id); running != model.running.end()) {
+    if (n_tokens) model.correct_turn(running->second.request, *n_tokens);
     model.release(id, now_);
   } else {
     std::erase_if(model.waiting, [&](const auto& entry) { return entry.second.request.id == id; });
@@ -189,6 +189,7 @@ void Planner::lose_running(ModelState& model, const std::string& text,
     const bool retry = std::ranges::find(streamed, id) == streamed.end() && !is_draining_ &&
                        !model.crashes.given_up(now_) && !is_culprit;
     if (retry) {
+      model.correct_turn(ticket.request, 0);  // it pays when it begins again
       actions_.push_back({.kind = ActionKind::kRetry, .key = model.key, .request = id});
       model.add_waiting(std::move(ticket));
     } else {

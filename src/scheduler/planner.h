@@ -26,9 +26,9 @@ class Planner {
   // request_cancelled. REQUIRES: its id is not in use.
   Actions request_arrived(const Request& request, Time now);
   // The client disconnected or the request failed. The request gets no response, and a load
-  // continues. If the request was running, the next one gets its place.
-  Actions request_cancelled(RequestId id, Time now);
-  // `n_tokens`: its real work, if it is known; see Request::work.
+  // continues. If the request was running, the next one gets its place. `n_tokens`: its real work,
+  // if it is known; see Request::work.
+  Actions request_cancelled(RequestId id, Time now, std::optional<uint64_t> n_tokens = {});
   Actions request_finished(RequestId id, Time now, std::optional<uint64_t> n_tokens = {});
 
   // n_loaded is any count that rises during a load, such as bytes.
@@ -81,7 +81,7 @@ class Planner {
   void lose_running(ModelState& model, const std::string& text, std::span<const RequestId> streamed,
                     bool has_culprit);
   void refuse_culprits(ModelState& model);
-  void leave(RequestId id, Time now);
+  void leave(RequestId id, Time now, std::optional<uint64_t> n_tokens);
   void respond(ActionKind kind, RequestId id, int status, const std::string& text);
   size_t n_waiting() const;
   size_t n_waiting_interactive() const;

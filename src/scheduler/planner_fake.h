@@ -45,7 +45,9 @@ class Fake {
                        .is_bulk = asked.is_bulk};
     return words(planner.request_arrived(request, now));
   }
-  Words cancel(RequestId id) { return words(planner.request_cancelled(id, now)); }
+  Words cancel(RequestId id, std::optional<uint64_t> n_tokens = {}) {
+    return words(planner.request_cancelled(id, now, n_tokens));
+  }
   Words finish(RequestId id, std::optional<uint64_t> n_tokens = {}) {
     return words(planner.request_finished(id, now, n_tokens));
   }

@@ -63,6 +63,31 @@ TEST(Planner, TenantsTakeTurnsByTheirWork) {
   EXPECT_EQ(fake.finish(4, 100), (Words{"assign 8 a"}));
 }
 
+TEST(Planner, TenantsPayTheirRealWorkAlsoAfterACancellation) {
+  Fake fake(options_of(1000));
+  fake.have(1, "a");
+  EXPECT_EQ(fake.arrive(2, "a", {.tenant = "ann", .work = 8000}), (Words{"assign 2 a"}));
+  fake.arrive(3, "a", {.tenant = "ann", .work = 100});
+  fake.arrive(4, "a", {.tenant = "bob", .work = 100});
+  fake.arrive(5, "a", {.tenant = "bob", .work = 100});
+  EXPECT_EQ(fake.cancel(2, 20), (Words{"assign 4 a"}));
+  EXPECT_EQ(fake.finish(4, 100), (Words{"assign 3 a"}));  // 20 against 100
+  EXPECT_EQ(fake.finish(3, 100), (Words{"assign 5 a"}));
+}
+
+TEST(Planner, TenantsPayOnceForARetriedRequest) {
+  Fake fake(options_of(1000));
+  fake.have(1, "a");
+  EXPECT_EQ(fake.arrive(2, "a", {.tenant = "ann", .work = 100}), (Words{"assign 2 a"}));
+  fake.arrive(3, "a", {.tenant = "ann", .work = 10});
+  for (const RequestId id : {4u, 5u, 6u}) fake.arrive(id, "a", {.tenant = "bob", .work = 60});
+  fake.gone("a");
+  EXPECT_EQ(fake.loaded("a"), (Words{"assign 2 a"}));
+  EXPECT_EQ(fake.finish(2, 100), (Words{"assign 4 a"}));
+  EXPECT_EQ(fake.finish(4, 60), (Words{"assign 5 a"}));
+  EXPECT_EQ(fake.finish(5, 60), (Words{"assign 3 a"}));  // 100 against 120
+}
+
 TEST(Planner, TenantsWithoutNamesRunInOrderOfArrival) {
   Fake fake(options_of(1000));
   fake.have(1, "a");

@@ -37,17 +37,20 @@ std::string usual_parent() {
   return is_usable(temporary) ? temporary : "/tmp";
 }
 
-// Returns whether no server uses the folder. Returns false for links and folders of other users.
-bool is_stale(const fs::path& folder) {
+// Removes the folder if no server uses it. Keeps links and folders of other users. Holds the lock
+// meanwhile, so that a server that has just made the folder sees that it is removed.
+void remove_if_stale(const fs::path& folder) {
   struct stat status{};
   if (::lstat(folder.c_str(), &status) != 0 || !S_ISDIR(status.st_mode) ||
       status.st_uid != ::geteuid())
-    return false;
+    return;
   const int lock = ::open((folder / "lock").c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-  if (lock < 0) return errno == ENOENT && ::time(nullptr) - status.st_mtime > kYoungSeconds;
-  const bool is_free = ::flock(lock, LOCK_EX | LOCK_NB) == 0;
-  ::close(lock);
-  return is_free;
+  const bool is_stale = lock < 0
+                            ? errno == ENOENT && ::time(nullptr) - status.st_mtime > kYoungSeconds
+                            : ::flock(lock, LOCK_EX | LOCK_NB) == 0;
+  std::error_code ignored;
+  if (is_stale) fs::remove_all(folder, ignored);
+  if (lock >= 0) ::close(lock);
 }
 
 void remove_stale(const std::string& parent) {
@@ -55,9 +58,7 @@ void remove_stale(const std::string& parent) {
   for (fs::directory_iterator entry(parent, error), end; !error && entry != end;
        entry.increment(error)) {
     const fs::path& path = entry->path();
-    if (!path.filename().string().starts_with(kPrefix) || !is_stale(path)) continue;
-    std::error_code ignored;
-    fs::remove_all(path, ignored);
+    if (path.filename().string().starts_with(kPrefix)) remove_if_stale(path);
   }
 }
 
@@ -88,6 +89,13 @@ RunnerFolder::RunnerFolder(const std::string& parent) {
       throw system_error("cannot create a folder for runners in", chosen, errno);
     lock_ = take_lock(path_);
   }
+}
+
+bool RunnerFolder::exists() const {
+  struct stat ours{};
+  struct stat there{};
+  return ::fstat(lock_, &ours) == 0 && ::lstat((path_ + "/lock").c_str(), &there) == 0 &&
+         ours.st_dev == there.st_dev && ours.st_ino == there.st_ino;
 }
 
 RunnerFolder::~RunnerFolder() {

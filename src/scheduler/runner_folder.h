@@ -16,6 +16,9 @@ class RunnerFolder {
   RunnerFolder& operator=(const RunnerFolder&) = delete;
 
   const std::string& path() const noexcept { return path_; }
+  // Returns false if somebody else has removed the folder or its lock. A logout can remove
+  // XDG_RUNTIME_DIR, for example.
+  bool exists() const;
 
  private:
   std::string path_;

@@ -4,9 +4,13 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <thread>
+#include <vector>
 
 #include "base/error.h"
 #include "base/test_folder.h"
@@ -52,6 +56,38 @@ TEST(RunnerFolder, RemovesOnlyFoldersOfDeadServers) {
   EXPECT_TRUE(fs::exists(other));
   EXPECT_TRUE(fs::is_symlink(link));
   EXPECT_TRUE(fs::exists(alive.path() + "/0.sock"));
+}
+
+TEST(RunnerFolder, KnowsThatItWasRemoved) {
+  const TestFolder parent;
+  const RunnerFolder folder(parent.path());
+  EXPECT_TRUE(folder.exists());
+  fs::remove_all(folder.path());
+  EXPECT_FALSE(folder.exists());
+  fs::create_directory(folder.path());
+  write_file(folder.path() + "/lock");  // a folder of somebody else
+  EXPECT_FALSE(folder.exists());
+  const RunnerFolder next(parent.path());
+  EXPECT_TRUE(next.exists());
+  EXPECT_NE(next.path(), folder.path());
+}
+
+// A server may see the folder of another one before it is locked.
+TEST(RunnerFolder, SurvivesServersThatStartAtTheSameTime) {
+  const TestFolder parent;
+  std::atomic<size_t> n_lost = 0;
+  std::vector<std::thread> servers;
+  for (int i = 0; i < 8; ++i) {
+    servers.emplace_back([&] {
+      for (int round = 0; round < 1000; ++round) {
+        const RunnerFolder folder(parent.path());
+        std::this_thread::sleep_for(std::chrono::microseconds(200));
+        n_lost += !folder.exists();
+      }
+    });
+  }
+  for (std::thread& server : servers) server.join();
+  EXPECT_EQ(n_lost, 0u);
 }
 
 TEST(RunnerFolder, ThrowsIfItCannotBeCreated) {

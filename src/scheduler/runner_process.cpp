@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <utility>
 
 #include "base/error.h"
@@ -68,6 +69,10 @@ class RunnerProcess final : public Runner {
     try {
       RunnerHealth health = client_.health();
       has_answered_ = true;
+      if (is_unreachable()) {
+        health.status = RunnerStatus::kFailed;
+        health.error = "its socket " + socket_ + " was removed";
+      }
       return health;
     } catch (const RunnerGone&) {
       // The process needs a moment until it listens.
@@ -84,6 +89,10 @@ class RunnerProcess final : public Runner {
   }
 
  private:
+  // Returns whether somebody else has removed the socket. Health requests use an open connection,
+  // so that they still succeed.
+  bool is_unreachable() const { return ::access(socket_.c_str(), F_OK) != 0 && errno == ENOENT; }
+
   const std::chrono::milliseconds timeout_;
   const std::string socket_;
   RunnerClient client_;
@@ -94,7 +103,9 @@ class RunnerProcess final : public Runner {
 }  // namespace
 
 RunnerProcesses::RunnerProcesses(RunnerProgram program)
-    : program_(std::move(program)), folder_(program_.folder), spawner_([this] { run(); }) {}
+    : program_(std::move(program)),
+      folder_(std::make_unique<RunnerFolder>(program_.folder)),
+      spawner_([this] { run(); }) {}
 
 RunnerProcesses::~RunnerProcesses() {
   {
@@ -122,7 +133,8 @@ std::unique_ptr<Runner> RunnerProcesses::start(const Launch& launch) {
   std::future<std::unique_ptr<Runner>> started;
   {
     const std::scoped_lock lock(mutex_);
-    const std::string socket = folder_.path() + "/" + std::to_string(n_started_++) + ".sock";
+    if (!folder_->exists()) folder_ = std::make_unique<RunnerFolder>(program_.folder);
+    const std::string socket = folder_->path() + "/" + std::to_string(n_started_++) + ".sock";
     queue_.emplace_back([this, launch, socket]() -> std::unique_ptr<Runner> {
       return std::make_unique<RunnerProcess>(program_, launch, socket);
     });

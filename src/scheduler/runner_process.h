@@ -34,7 +34,8 @@ class RunnerProcesses {
   RunnerProcesses(const RunnerProcesses&) = delete;
   RunnerProcesses& operator=(const RunnerProcesses&) = delete;
 
-  // Throws Error if the process cannot be started.
+  // Throws Error if the process cannot be started. Makes a new folder if somebody else has removed
+  // the folder. A runner whose socket was removed reports that it has failed.
   std::unique_ptr<Runner> start(const Launch& launch);
   StartRunner starter();  // start(), for a Scheduler
 
@@ -42,7 +43,7 @@ class RunnerProcesses {
   void run();
 
   const RunnerProgram program_;
-  RunnerFolder folder_;
+  std::unique_ptr<RunnerFolder> folder_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::packaged_task<std::unique_ptr<Runner>()>> queue_;

@@ -1,6 +1,7 @@
 #include "scheduler/scheduler.h"
 
 #include <algorithm>
+#include <functional>
 #include <optional>
 #include <stdexcept>
 #include <utility>
@@ -19,6 +20,21 @@ std::optional<uint64_t> work_of(const CompletionEnd& end) {
 }
 std::optional<uint64_t> work_of(const EmbedOutputs&) { return std::nullopt; }
 
+// About how many tokens a streamed call has cost so far. It counts if the client ends the call.
+class Spent {
+ public:
+  void add(const CompletionPiece& piece) {
+    for (const Prefill& part : piece.prefill) n_prompt_ = std::max(n_prompt_, part.n_done);
+    n_bytes_ += piece.text.size();
+  }
+  uint64_t n_tokens() const { return n_prompt_ + n_bytes_ / kBytesPerToken; }
+
+ private:
+  static constexpr size_t kBytesPerToken = 4;
+  size_t n_prompt_ = 0;
+  size_t n_bytes_ = 0;
+};
+
 class StrandLease final : public Lease {
  public:
   StrandLease(std::shared_ptr<Strand> strand, std::shared_ptr<Strand::Ticket> ticket,
@@ -32,16 +48,21 @@ class StrandLease final : public Lease {
   CompletionEnd complete(const Completion& request, const OnPiece& on_piece) override {
     return on_a_runner<CompletionEnd>([&](Runner& runner, RunnerWatch& watch) {
       bool is_replaced = false;
-      CompletionEnd end = runner.complete(
-          request,
+      Spent spent;
+      const auto report = [&] {
+        if (!request.may_begin_again) strand_->set_work(*ticket_, spent.n_tokens());
+      };
+      CompletionEnd end = complete_on(
+          runner, request,
           [&](CompletionPiece piece) {
             if (piece.is_asking) watch.ask_soon();
+            spent.add(piece);
             const bool is_seen =
                 !request.may_begin_again && (!piece.text.empty() || !piece.logprobs.empty());
             is_replaced = is_seen && !strand_->may_stream(*ticket_, watch);
             return !is_replaced && on_piece(std::move(piece));
           },
-          stop_);
+          report);
       if (is_replaced) throw RunnerGone("the runner has ended");
       return end;
     });
@@ -53,6 +74,19 @@ class StrandLease final : public Lease {
   }
 
  private:
+  // Calls `report` if the client ends the call.
+  CompletionEnd complete_on(Runner& runner, const Completion& request, const OnPiece& on_piece,
+                            const std::function<void()>& report) const {
+    try {
+      CompletionEnd end = runner.complete(request, on_piece, stop_);
+      if (end.done_reason.empty()) report();
+      return end;
+    } catch (const Cancelled&) {
+      report();
+      throw;
+    }
+  }
+
   // Makes the call. If a runner fails, retries on other runners until the planner ends the request.
   template <typename Result, typename Call>
   Result on_a_runner(const Call& call) {

@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <future>
+#include <mutex>
+#include <utility>
 
 #include "scheduler/scheduler_world.h"
 
@@ -30,6 +33,43 @@ TEST(Scheduler, LoadsModelOnceAndServesFromIt) {
   EXPECT_EQ(launches[0].name, "name-a");
   EXPECT_EQ(launches[0].n_parallel, 2u);
   EXPECT_EQ(launches[0].budget_bytes, 120u);
+}
+
+TEST(Scheduler, TenantsPayForTheTextBeforeTheirClientsLeft) {
+  Options options = small_options();
+  options.n_parallel = 1;
+  World world(options);
+  world.fakes.change("a", [](FakeScript& script) { script.holds_after = 1; });
+  std::mutex mutex;
+  Strings order;
+  std::stop_source stop;
+  const auto start = [&](const char* tenant, uint64_t work, const std::stop_token& token) {
+    Job job = job_of("a");
+    job.tenant = tenant;
+    job.work = work;
+    return std::async(std::launch::async, [&, job, token] {
+      bool has_text = false;
+      return ask(*world.scheduler, job, token, [&] {
+        const std::scoped_lock lock(mutex);
+        if (!std::exchange(has_text, true)) order.push_back(job.tenant);
+      });
+    });
+  };
+  auto first = start("ann", 8000, stop.get_token());
+  ASSERT_TRUE(comes_true([&] {
+    const std::scoped_lock lock(mutex);
+    return !order.empty();
+  }));
+  std::vector<std::future<Outcome>> others;
+  for (const char* tenant : {"ann", "bob", "bob"}) {
+    others.push_back(start(tenant, 100, {}));
+    ASSERT_TRUE(comes_true([&] { return world.scheduler->state().n_waiting == others.size(); }));
+  }
+  stop.request_stop();
+  EXPECT_EQ(first.get().end, "cancelled");
+  world.fakes.change("a", [](FakeScript& script) { script.holds_after = 0; });
+  for (std::future<Outcome>& other : others) EXPECT_EQ(other.get().end, "ok");
+  EXPECT_EQ(order, (Strings{"ann", "bob", "ann", "bob"}));
 }
 
 TEST(Scheduler, ListsLoadedModels) {

@@ -210,7 +210,7 @@ void Strand::leave(const Ticket& ticket) {
   owner = std::move(found->second);
   tickets_.erase(found);
   apply(owner->has_finished ? planner_.request_finished(owner->id, now(), owner->n_tokens)
-                            : planner_.request_cancelled(owner->id, now()));
+                            : planner_.request_cancelled(owner->id, now(), owner->n_tokens));
   if (owner->watch) owner->watch->refresh();
 }
 
@@ -225,11 +225,16 @@ std::shared_ptr<RunnerWatch> Strand::watch_of(const std::string& key) const {
   return found == watches_.end() ? nullptr : found->second;
 }
 
+void Strand::set_work(Ticket& ticket, uint64_t n_tokens) {
+  const std::scoped_lock lock(mutex_);
+  ticket.n_tokens = n_tokens;
+}
+
 void Strand::end_call(Ticket& ticket, std::optional<uint64_t> n_tokens) {
   const std::scoped_lock lock(mutex_);
   ticket.has_streamed = false;
   ticket.has_finished = true;
-  ticket.n_tokens = n_tokens;
+  if (n_tokens) ticket.n_tokens = n_tokens;
 }
 
 bool Strand::may_stream(Ticket& ticket, const RunnerWatch& watch) {

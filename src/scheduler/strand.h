@@ -51,6 +51,8 @@ class Strand final : private RunnerEvents {
   // Called before text of this runner is sent. Returns false if the request no longer belongs to
   // the runner and will be retried.
   bool may_stream(Ticket& ticket, const RunnerWatch& watch);
+  // Sets the work of a call that the client ends.
+  void set_work(Ticket& ticket, uint64_t n_tokens);
   // A call has finished, with this work if it is known. The next call of the job may be retried.
   void end_call(Ticket& ticket, std::optional<uint64_t> n_tokens);
   // Called after a call of a running job failed because of its runner. Returns when the job has

@@ -139,13 +139,13 @@ metrics::Load load_of(const scheduler::SchedulerState& state) {
     kv_cached += health.cached_bytes;
     kv_room += health.kv_room_bytes;
     if (health.kv_block_bytes > 0) load.n_kv_blocks += health.kv_room_bytes / health.kv_block_bytes;
-    load.models.push_back({.name = loaded.model.name,
-                           .aliases = aliases_of(loaded.model.name),
-                           .is_loaded = is_ready,
-                           .n_running = health.n_running,
-                           .n_waiting = loaded.model.n_waiting + health.n_waiting,
-                           .held_bytes = loaded.model.held_bytes,
-                           .figures = health.figures});
+    metrics::add_model(load, {.name = loaded.model.name,
+                              .aliases = aliases_of(loaded.model.name),
+                              .is_loaded = is_ready,
+                              .n_running = health.n_running,
+                              .n_waiting = loaded.model.n_waiting + health.n_waiting,
+                              .held_bytes = loaded.model.held_bytes,
+                              .figures = health.figures});
   }
   const auto ratio = [&](uint64_t part) {
     return kv_room == 0 ? 0.0

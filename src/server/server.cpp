@@ -420,12 +420,10 @@ class Server::Parts {
         why = error.what();
         log::warn(fmt::format("cannot preload model '{}': {}", name, why));
       }
+      // A name that was given twice has two entries. This attempt counts for both.
       const std::scoped_lock lock(mutex_);
-      const auto at = std::ranges::find(cold_, name, &std::pair<std::string, std::string>::first);
-      if (why.empty())
-        cold_.erase(at);
-      else
-        at->second = why;
+      std::erase_if(cold_, [&](const auto& entry) { return entry.first == name; });
+      if (!why.empty()) cold_.emplace_back(name, why);
     }
   }
 

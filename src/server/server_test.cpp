@@ -9,6 +9,7 @@
 
 #include "base/json.h"
 #include "http/client.h"
+#include "server/operations.h"
 #include "server/sample_server.h"
 
 namespace billow::server {
@@ -97,6 +98,27 @@ TEST_F(ServerTest, FailedPreloadKeepsServerNotReady) {
   start(std::move(wanted));
   EXPECT_TRUE(becomes_true(
       [&] { return get("/readyz").body.find("model 'nope': not found") != std::string::npos; }));
+}
+
+TEST_F(ServerTest, PreloadOfAModelThatIsNamedTwiceMayFailOnce) {
+  runners_.change(key(), [](scheduler::FakeScript& script) { script.n_load_failures = 1; });
+  Options wanted = options();
+  wanted.preload = {"m", "m"};
+  start(std::move(wanted));
+  EXPECT_TRUE(becomes_true([&] { return get("/readyz").status == 200; })) << get("/readyz").body;
+}
+
+TEST(LoadOf, AddsUpRunnersWithTheSameName) {
+  scheduler::SchedulerState state;
+  for (const char* key : {"old", "new"}) {
+    scheduler::LoadedModel& loaded = state.models.emplace_back();
+    loaded.model.key = key;
+    loaded.model.name = "m:latest";
+    loaded.model.held_bytes = 5;
+  }
+  const metrics::Load load = load_of(state);
+  ASSERT_EQ(load.models.size(), 1u);
+  EXPECT_EQ(load.models[0].held_bytes, 10u);
 }
 
 TEST_F(ServerTest, ReportsReadinessPerModel) {

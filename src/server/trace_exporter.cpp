@@ -134,7 +134,7 @@ TraceExporter::~TraceExporter() {
   cut_.request_stop();
   thread_.join();
   size_t n_left = 0;
-  for (const Waiting& waiting : waiting_) n_left += waiting.n_spans;
+  for (const Waiting& waiting : waiting_) n_left += waiting.trace->n_collector_spans();
   if (n_left > 0)
     log::warn(fmt::format("{}: {} spans were not sent before the end", name_, n_left));
 }
@@ -153,7 +153,8 @@ void TraceExporter::take(std::shared_ptr<const metrics::Trace> trace) {
       n_waiting_spans_ += n_spans;
     }
   }
-  if (is_full) return lose(&metrics::SpanCounts::n_lost_full, n_spans, "the queue is full");
+  if (is_full)
+    return lose(&metrics::SpanCounts::n_lost_full, trace->n_collector_spans(), "the queue is full");
   changed_.notify_all();
 }
 

@@ -87,7 +87,7 @@ class TraceExporter {
   using Count = uint64_t metrics::SpanCounts::*;
   struct Waiting {
     std::shared_ptr<const metrics::Trace> trace;
-    size_t n_spans = 0;  // an upper bound
+    size_t n_spans = 0;  // moments included, because they need memory, too
   };
 
   void run();

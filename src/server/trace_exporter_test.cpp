@@ -192,11 +192,15 @@ TEST_F(TraceExporterTest, LargeTracesCountByTheirSpans) {
   limits.batch_spans = 1000;
   start(limits);
   const auto large = std::make_shared<metrics::Trace>("id", "/api/chat", "node");
-  for (int i = 0; i < 99; ++i) large->mark("moment");
+  const auto now = metrics::Clock::now();
+  large->span("span", now, now + milliseconds(1));
+  for (int i = 0; i < 98; ++i) large->mark("moment");
   large->finish(200);
   for (int i = 0; i < 3; ++i) exporter_->take(large);
-  EXPECT_EQ(exporter_->counts().n_lost_full, 100u);
+  EXPECT_EQ(exporter_->counts().n_lost_full, 2u) << "a collector does not count moments";
   collector_.release();
+  exporter_.reset();
+  EXPECT_EQ(collector_.names().size(), 4u) << "and of each other trace";
 }
 
 TEST_F(TraceExporterTest, SendsTheRestAtTheEnd) {
