@@ -4,16 +4,29 @@
 #include <spdlog/spdlog.h>
 
 #include <cstdlib>
+#include <memory>
+#include <optional>
 
 namespace billow::log {
 namespace {
+
+using spdlog::level::level_enum;
+
+// Returns the level that BILLOW_LOG names; nullopt if it is not set, empty or wrong.
+std::optional<level_enum> wanted_level() {
+  const char* text = std::getenv("BILLOW_LOG");
+  if (text == nullptr) return std::nullopt;
+  const level_enum level = spdlog::level::from_str(text);  // "off" for unknown names
+  const bool is_known = level != level_enum::off || std::string_view(text) == "off";
+  return is_known ? std::optional(level) : std::nullopt;
+}
 
 spdlog::logger& logger() {
   static const std::shared_ptr<spdlog::logger> instance = [] {
     auto made = spdlog::stderr_color_mt("billow");
     made->set_pattern("billow: %^%l%$: %v");
-    const char* level = std::getenv("BILLOW_LOG");
-    made->set_level(level ? spdlog::level::from_str(level) : spdlog::level::warn);
+    made->set_level(wanted_level().value_or(spdlog::level::warn));
+    if (const std::string fault = level_fault(); !fault.empty()) made->warn(fault);
     return made;
   }();
   return *instance;
@@ -27,12 +40,20 @@ void warn(std::string_view message) { logger().warn(message); }
 
 void for_a_server(bool debug) {
   logger().set_pattern("%Y-%m-%dT%H:%M:%S.%e%z %^%l%$: %v");
-  if (std::getenv("BILLOW_LOG") == nullptr)
-    logger().set_level(debug ? spdlog::level::debug : spdlog::level::info);
+  if (!wanted_level()) logger().set_level(debug ? level_enum::debug : level_enum::info);
+  // The children of the server would repeat the warning.
+  if (!level_fault().empty()) ::unsetenv("BILLOW_LOG");
 }
 
 void show_info() {
-  if (std::getenv("BILLOW_LOG") == nullptr) logger().set_level(spdlog::level::info);
+  if (!wanted_level()) logger().set_level(level_enum::info);
+}
+
+std::string level_fault() {
+  const char* text = std::getenv("BILLOW_LOG");
+  if (text == nullptr || *text == '\0' || wanted_level()) return {};
+  return "BILLOW_LOG: '" + std::string(text) +
+         "' is not debug, info, warn, error or off; the default is used";
 }
 
 void hide_info() {

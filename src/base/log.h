@@ -1,7 +1,8 @@
 // Writes log lines to standard error. Thread-safe. BILLOW_LOG=debug|info|warn|error|off sets the
-// level (default warn).
+// level (default warn). A wrong value causes a warning, and the default is used.
 #pragma once
 
+#include <string>
 #include <string_view>
 
 namespace billow::log {
@@ -16,6 +17,9 @@ void for_a_server(bool debug);
 
 // Sets the level to info, unless BILLOW_LOG is set. For a process whose lines a server forwards.
 void show_info();
+
+// Returns what is wrong with BILLOW_LOG; empty: nothing.
+std::string level_fault();
 
 // Hides lines below level warn, even if BILLOW_LOG allows them.
 void hide_info();

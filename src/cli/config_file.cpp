@@ -1,18 +1,18 @@
 #include "cli/config_file.h"
 
+#include <fmt/format.h>
 #include <toml++/toml.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
-#include <utility>
 
 #include "base/error.h"
 #include "base/suggestion.h"
-#include "base/text.h"
+#include "cli/option_checks.h"
+#include "cli/option_variables.h"
 #include "cli/program.h"
 #include "cli/variable.h"
 
@@ -20,35 +20,6 @@ namespace billow::cli {
 namespace {
 
 constexpr uintmax_t kMaxFileBytes = 1 << 20;
-
-// The options of `billow serve` that a variable of the environment sets, too. A test compares the
-// table with docs/operations.md.
-constexpr std::pair<std::string_view, std::string_view> kVariables[] = {
-    {"host", "HOST"},
-    {"origins", "ORIGINS"},
-    {"api-keys", "API_KEYS"},
-    {"max-queue", "MAX_QUEUE"},
-    {"models", "MODELS"},
-    {"parallel", "NUM_PARALLEL"},
-    {"max-loaded-models", "MAX_LOADED_MODELS"},
-    {"keep-alive", "KEEP_ALIVE"},
-    {"packed-limit", "PACKED_LIMIT"},
-    {"sessions-limit", "SESSIONS_LIMIT"},
-    {"kv-type", "KV_CACHE_TYPE"},
-    {"stream-interval", "STREAM_INTERVAL"},
-    {"max-pass-time", "MAX_PASS_TIME"},
-    {"draft-max", "DRAFT_MAX"},
-    {"n-batch", "N_BATCH"},
-    {"n-ubatch", "N_UBATCH"},
-    {"n-seq-max", "N_SEQ_MAX"},
-    {"context-size", "CONTEXT_SIZE"},
-    {"max-batches", "MAX_BATCHES"},
-    {"engine", "ENGINE"},
-    {"llama-server", "LLAMA_SERVER"},
-    {"otlp", "OTLP"},
-    {"registry-mirror", "REGISTRY_MIRROR"},
-    {"web-page", "WEB_PAGE"},
-};
 
 [[noreturn]] void refuse(const std::string& where, const std::string& what) {
   throw Error(ErrorCode::kInvalidInput, where + ": " + what);
@@ -90,13 +61,6 @@ Setting setting_of(const std::string& key, const toml::node& node, const std::st
 
 std::string text_of(const std::string& name) { return variable(name).value_or(""); }
 
-// As scheduler::read_environment() does, ignores values of blanks and quotes only.
-bool has_variable(std::string_view name) {
-  return std::ranges::any_of(std::array{"BILLOW_", "OLLAMA_"}, [&](const char* prefix) {
-    return !trimmed(text_of(prefix + std::string(name)), " \t\"'").empty();
-  });
-}
-
 // Whether the words have the option: "--host X", "--host=X", "-b 8".
 bool has_option(const std::vector<std::string>& words, const CLI::Option& option) {
   return std::ranges::any_of(words, [&](const std::string& word) {
@@ -106,24 +70,38 @@ bool has_option(const std::vector<std::string>& words, const CLI::Option& option
   });
 }
 
-// The words of one setting, as the command line has them.
-void append_words(std::vector<std::string>& words, const Setting& setting, bool is_flag,
-                  bool takes_list) {
-  const std::string option = "--" + setting.key;
-  if (is_flag) {
+// Splits a value as the library does for options with a delimiter.
+std::vector<std::string> parts_of(const std::string& value, char delimiter) {
+  if (delimiter == '\0') return {value};
+  std::vector<std::string> parts;
+  std::istringstream text(value);
+  for (std::string part; std::getline(text, part, delimiter);) parts.push_back(part);
+  return parts;
+}
+
+// The words of one setting, as the command line has them. Refuses values that the option refuses.
+void append_words(std::vector<std::string>& words, const Setting& setting,
+                  const CLI::Option& option) {
+  const std::string name = "--" + setting.key;
+  if (option.get_items_expected_max() == 0) {  // a flag
     if (setting.is_list || (setting.values[0] != "true" && setting.values[0] != "false"))
       refuse(setting.where, "'" + setting.key + "' must be true or false");
-    if (setting.values[0] == "true") words.push_back(option);
+    if (setting.values[0] == "true") words.push_back(name);
     return;
   }
-  if (!setting.is_list || takes_list) {
-    for (const std::string& value : setting.values)
-      words.emplace_back(option).append("=").append(value);
-    return;
+  std::vector<std::string> values = setting.values;
+  const bool takes_list = option.get_items_expected_max() > 1 && option.get_delimiter() == '\0';
+  if (setting.is_list && !takes_list) {
+    std::string joined;
+    for (const std::string& value : setting.values) joined += (joined.empty() ? "" : ",") + value;
+    values = {joined};
   }
-  std::string joined;
-  for (const std::string& value : setting.values) joined += (joined.empty() ? "" : ",") + value;
-  words.push_back(option + "=" + joined);
+  for (const std::string& value : values) {
+    for (const std::string& part : parts_of(value, option.get_delimiter()))
+      if (const std::string fault = fault_of(option, part); !fault.empty())
+        refuse_usage(fmt::format("{}: {}: {}", setting.where, name, fault));
+    words.emplace_back(name).append("=").append(value);
+  }
 }
 
 std::string read_text(const std::string& path) {
@@ -169,12 +147,6 @@ std::vector<Setting> parse_config(std::string_view text, const std::string& path
   return settings;
 }
 
-std::string_view variable_of(std::string_view key) {
-  const auto* const row =
-      std::ranges::find(kVariables, key, &std::pair<std::string_view, std::string_view>::first);
-  return row == std::end(kVariables) ? std::string_view() : row->second;
-}
-
 std::vector<std::string> config_words(const CLI::App& command, const std::vector<Setting>& settings,
                                       const std::vector<std::string>& words,
                                       const HasVariable& has_variable) {
@@ -191,8 +163,7 @@ std::vector<std::string> config_words(const CLI::App& command, const std::vector
     }
     const std::string_view name = variable_of(setting.key);
     if (has_option(words, *option) || (!name.empty() && has_variable(name))) continue;
-    const bool takes_list = option->get_items_expected_max() > 1 && option->get_delimiter() == '\0';
-    append_words(added, setting, option->get_items_expected_max() == 0, takes_list);
+    append_words(added, setting, *option);
   }
   return added;
 }
@@ -201,7 +172,8 @@ void add_config(const CLI::App& command, std::vector<std::string>& words) {
   const std::string path = find_config(words);
   if (path.empty()) return;
   std::vector<std::string> added =
-      config_words(command, parse_config(read_text(path), path), words, has_variable);
+      config_words(command, parse_config(read_text(path), path), words,
+                   [](std::string_view name) { return !deciding_variable(name).empty(); });
   if (!has_option(words, *command.get_option("--config"))) added.push_back("--config=" + path);
   words.insert(words.begin() + 1, added.begin(), added.end());
 }

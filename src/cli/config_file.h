@@ -27,16 +27,13 @@ struct Setting {
 // (kInvalidInput) for a text that is no TOML, a table, a date or a list of lists.
 std::vector<Setting> parse_config(std::string_view text, const std::string& path);
 
-// Returns the variable of an option of `billow serve` without its prefix ("KEEP_ALIVE"), or an
-// empty text.
-std::string_view variable_of(std::string_view key);
-
 // Whether the environment has this variable (KEEP_ALIVE) with a value.
 using HasVariable = std::function<bool(std::string_view name)>;
 
 // Returns the words of a command line ("--keep-alive", "1h") for the settings that neither `words`
 // nor the environment decide. Throws Error (kInvalidInput) for a key that is no option of
-// `command`, with suggestions.
+// `command`, with suggestions, and wrong usage (option_checks.h) for a value that the option's
+// checks refuse. Both name the line.
 std::vector<std::string> config_words(const CLI::App& command, const std::vector<Setting>& settings,
                                       const std::vector<std::string>& words,
                                       const HasVariable& has_variable);

@@ -10,6 +10,8 @@
 #include "base/error.h"
 #include "base/test_source_dir.h"
 #include "cli/command.h"
+#include "cli/option_checks.h"
+#include "cli/option_variables.h"
 
 namespace billow::cli {
 namespace {
@@ -20,6 +22,7 @@ class ConfigFile : public ::testing::Test {
  protected:
   ConfigFile() {
     add_serve(app_);
+    refuse_wrong_counts(app_);
     serve_ = app_.get_subcommand("serve");
   }
   Words words(const std::string& text, const Words& typed = {"serve"},
@@ -30,7 +33,7 @@ class ConfigFile : public ::testing::Test {
   std::string refusal(const std::string& text) const {
     try {
       words(text);
-    } catch (const Error& error) {
+    } catch (const std::exception& error) {
       return error.what();
     }
     return "";
@@ -51,7 +54,7 @@ TEST_F(ConfigFile, FlagsAndLists) {
   EXPECT_EQ(words("read-only = false"), Words{});
   EXPECT_EQ(words("preload = [\"a\", \"b\"]"), (Words{"--preload=a", "--preload=b"}));
   EXPECT_EQ(words("context-sizes = [512, 1024]"), Words{"--context-sizes=512,1024"});
-  EXPECT_EQ(words("origins = [\"a\", \"b\"]"), Words{"--origins=a,b"});
+  EXPECT_EQ(words("origins = [\"http://a\", \"*\"]"), Words{"--origins=http://a,*"});
 }
 
 TEST_F(ConfigFile, OptionsAndVariablesWin) {
@@ -72,6 +75,33 @@ TEST_F(ConfigFile, WrongFilesAreRefusedWithTheirPlace) {
             "billow.toml:1: 'host' must be a text, a number, true or false, or a list of them");
   EXPECT_EQ(refusal("host = ").substr(0, 15), "billow.toml:1: ");
   EXPECT_EQ(refusal("host = \"a\"\nhost = \"b\"").substr(0, 15), "billow.toml:2: ");
+}
+
+TEST_F(ConfigFile, WrongValuesAreRefusedWithTheirPlace) {
+  EXPECT_EQ(refusal("\nkv-type = \"q5\""),
+            "billow.toml:2: --kv-type: q5 not in {f16,q8_0,q4_0,f32}");
+  EXPECT_EQ(refusal("parallel = 0"), "billow.toml:1: --parallel: Value 0 not in range 1 to 1024");
+  EXPECT_EQ(refusal("traces = 1.5"),
+            "billow.toml:1: --traces: '1.5' is not a whole number of at least 0");
+  EXPECT_EQ(refusal("n-batch = -1"),
+            "billow.toml:1: --n-batch: '-1' is not a whole number of at least 1");
+  EXPECT_EQ(refusal("context-sizes = [512, \"x\"]"),
+            "billow.toml:1: --context-sizes: 'x' is not a whole number of at least 1");
+  EXPECT_EQ(refusal("context-sizes = \"512,0\""),
+            "billow.toml:1: --context-sizes: '0' is not a whole number of at least 1");
+  EXPECT_EQ(refusal("web-page = false"), "billow.toml:1: --web-page: false not in {on,off}");
+  EXPECT_EQ(refusal("keep-alive = \"xx\""),
+            "billow.toml:1: --keep-alive: time: invalid duration \"xx\"");
+  EXPECT_EQ(refusal("drain-delay = \"x\""),
+            "billow.toml:1: --drain-delay: 'x' is not a number from 0 to 86400");
+  EXPECT_EQ(refusal("memory = \"0\""),
+            "billow.toml:1: --memory: 0 leaves no memory; give a size like 2G or leave it out");
+  EXPECT_EQ(refusal("host = \"unix:\""),
+            "billow.toml:1: --host: unix:PATH needs the path of the socket");
+}
+
+TEST_F(ConfigFile, ValuesThatAnOptionReplacesAreNotChecked) {
+  EXPECT_EQ(words("parallel = 0", {"serve", "--parallel", "2"}), Words{});
 }
 
 // The table of variables is the one of the documents.

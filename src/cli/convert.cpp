@@ -19,6 +19,7 @@
 #include "cli/client/status_line.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
+#include "cli/option_checks.h"
 #include "cli/output_file.h"
 #include "cli/progress_lines.h"
 #include "convert/convert.h"
@@ -61,7 +62,7 @@ std::vector<convert::SourceFile> sources_of(const ConvertOptions& options) {
     files.push_back({text.substr(0, end), text.substr(end + 1)});
   }
   if (!files.empty()) return files;
-  if (options.folder.empty()) throw Error(ErrorCode::kInvalidInput, "give the folder to convert");
+  if (options.folder.empty()) refuse_usage("give the folder to convert");
   if (!store::is_folder(options.folder))
     throw Error(ErrorCode::kNotFound, options.folder + ": there is no such folder");
   for (const LocalFile& file : model_files(options.folder)) files.push_back({file.name, file.path});

@@ -23,12 +23,14 @@
 #include "base/byte_size.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "base/log.h"
 #include "cli/api_key.h"
-#include "cli/client/command_line.h"
 #include "cli/command.h"
 #include "cli/config_file.h"
+#include "cli/option_checks.h"
 #include "cli/port_owner.h"
 #include "cli/program.h"
+#include "cli/serve_settings.h"
 #include "cli/variable.h"
 #include "cli/version.h"
 #include "cpu/cores.h"
@@ -156,21 +158,41 @@ Finding check_files() {
   return found;
 }
 
-Finding check_config() {
+// Checks the settings as the server does at its start. If the server would start, `models` becomes
+// its folder of models.
+Finding check_settings(std::string& models) {
   Finding found{.name = "settings", .text = "no configuration file"};
+  std::string warnings = log::level_fault();
+  const auto warn = [&](const std::string& text) {
+    warnings += (warnings.empty() ? "" : "; ") + text;
+  };
+  std::string path;
   try {
     CLI::App app;
-    add_serve(app);
+    const std::shared_ptr<ServeOptions> options = declare_serve(app);
+    refuse_wrong_counts(app);
     std::vector<std::string> words = {"serve"};
-    const std::string path = find_config(words);
-    if (path.empty()) return found;
-    add_config(*app.get_subcommand("serve"), words);
-    found.text = fmt::format("{} settings of {}", words.size() - 2, path);
-  } catch (const Error& error) {
+    path = find_config(words);
+    if (!path.empty()) {
+      add_config(*app.get_subcommand("serve"), words);
+      found.text = fmt::format("{} settings of {}", words.size() - 2, path);
+    }
+    std::ranges::reverse(words);  // as the library wants them
+    app.parse(std::move(words));
+    const scheduler::Environment environment = serve_environment(*options, warn);
+    models = serve_settings(*options, environment, warn).server.models;
+  } catch (const std::exception& error) {
     found.level = Level::kFailure;
     found.text = error.what();
-    found.advice = "correct the file: the server does not start with it";
+    if (!path.empty() && found.text.find(path) == std::string::npos)
+      found.text += " (with the settings of " + path + ")";
+    found.advice = "correct the settings: the server does not start with them";
+    return found;
   }
+  if (warnings.empty()) return found;
+  found.level = Level::kWarning;
+  found.text += "; " + warnings;
+  found.advice = "correct the variables: the server ignores their values";
   return found;
 }
 
@@ -229,14 +251,16 @@ Finding check_disk(const std::string& folder) {
   return found;
 }
 
+// A server answers, but asks for an API key.
+struct KeyIsNeeded {};
+
 std::optional<Json> get_json(const scheduler::Endpoint& server, const std::string& target) {
   http::Client client({.host = server.host, .port = server.port},
                       {.connect_timeout = kServerTimeout,
                        .idle_timeout = kServerTimeout,
                        .headers = key_headers()});
   const http::Response reply = client.send({.target = target});
-  if (reply.status == 401)
-    throw Error(ErrorCode::kPermissionDenied, "it needs an API key; set BILLOW_API_KEY");
+  if (reply.status == 401) throw KeyIsNeeded();
   if (reply.status != 200) return std::nullopt;
   const Json json = Json::parse(reply.body, nullptr, false);
   return json.is_object() ? std::optional<Json>(json) : std::nullopt;
@@ -263,6 +287,11 @@ Finding check_server(const scheduler::Endpoint& server) {
     found.advice =
         "stop that program, or start Billow at another address: billow serve --host "
         "127.0.0.1:11435";
+  } catch (const KeyIsNeeded&) {
+    found.level = Level::kWarning;
+    found.text =
+        fmt::format("a server answers at {}{}, but it needs an API key", server.url(), held);
+    found.advice = "to check it, set BILLOW_API_KEY to one of its keys";
   } catch (const std::exception& error) {
     if (!owner) {
       found.text = "no server at " + server.url() + "; start one with 'billow serve'";
@@ -318,15 +347,19 @@ Json report_json(const std::vector<Finding>& findings) {
 }
 
 void examine(bool json) {
-  const scheduler::Environment environment = client_environment();
+  // check_settings() reports wrong variables.
+  const scheduler::Environment environment =
+      scheduler::read_environment(variable, [](const std::string&) {});
+  std::string models = environment.models;
+  const Finding settings = check_settings(models);
   const std::vector<Finding> findings = {check_kernels(),
                                          check_load(),
                                          check_memory(),
                                          check_huge_pages(),
                                          check_files(),
-                                         check_config(),
-                                         check_store(environment.models),
-                                         check_disk(environment.models),
+                                         settings,
+                                         check_store(models),
+                                         check_disk(models),
                                          check_server(environment.host.for_clients()),
                                          check_llama_server(environment.llama_server)};
   const std::string text =

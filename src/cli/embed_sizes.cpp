@@ -2,6 +2,10 @@
 
 #include <CLI/CLI.hpp>
 
+#include "base/error.h"
+#include "cli/option_checks.h"
+#include "cli/option_variables.h"
+
 namespace billow::cli {
 namespace {
 
@@ -53,13 +57,29 @@ constexpr const char* kAllowFaults = "--allow-faults";
 
 void declare_embed_sizes(CLI::App& command, EmbedSettings& settings) {
   for (const Row& row : kRows)
-    command.add_option(row.names, settings.*row.setting, row.help)->group("Texts to embed");
+    command.add_option(row.names, settings.*row.setting, row.help)
+        ->check(whole_number(1))
+        ->group("Texts to embed");
 }
 
-EmbedSettings with_environment(EmbedSettings settings, const scheduler::Environment& environment) {
-  for (const Row& row : kRows)
-    if (!(settings.*row.setting)) settings.*row.setting = environment.*row.variable;
-  return settings;
+EmbedSettings with_environment(const EmbedSettings& settings,
+                               const scheduler::Environment& environment,
+                               const scheduler::Warn& warn) {
+  EmbedSettings all = settings;
+  std::string names;
+  for (const Row& row : kRows) {
+    if (settings.*row.setting || (environment.*row.variable).value_or(0) == 0) continue;
+    all.*row.setting = environment.*row.variable;
+    names += (names.empty() ? "" : ", ") + deciding_variable(variable_of(row.name + 2));
+  }
+  try {
+    (void)engine::resolve_sizes(all, 0);
+  } catch (const Error& error) {
+    if (names.empty()) return settings;
+    warn(names + ": " + error.what() + "; the default is used");
+    return settings;
+  }
+  return all;
 }
 
 std::vector<std::string> embed_size_arguments(const EmbedSettings& settings) {
@@ -78,7 +98,7 @@ void declare_embed_faults(CLI::App& command, engine::EmbedFaults& faults) {
                            ->group("Faults, for tests");
   for (const FaultRow& row : kFaults)
     command.add_option(row.name, faults.*row.fault, row.help)
-        ->check(CLI::PositiveNumber)
+        ->check(whole_number(1))
         ->needs(allow)
         ->group("Faults, for tests");
 }

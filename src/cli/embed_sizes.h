@@ -18,9 +18,11 @@ namespace billow::cli {
 
 // Declares --n-batch (-b), --n-ubatch, --n-seq-max, --context-size and --max-batches.
 void declare_embed_sizes(CLI::App& command, engine::EmbedSettings& settings);
-// Returns `settings`, with missing values from the environment.
-engine::EmbedSettings with_environment(engine::EmbedSettings settings,
-                                       const scheduler::Environment& environment);
+// Returns `settings`, with missing values from the environment. If these do not fit together or to
+// the settings, warns and returns `settings`.
+engine::EmbedSettings with_environment(
+    const engine::EmbedSettings& settings, const scheduler::Environment& environment,
+    const scheduler::Warn& warn = [](const std::string&) {});
 // Returns command line arguments that pass the settings to a runner.
 std::vector<std::string> embed_size_arguments(const engine::EmbedSettings& settings);
 

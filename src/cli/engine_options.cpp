@@ -7,6 +7,7 @@
 
 #include "base/byte_size.h"
 #include "base/error.h"
+#include "cli/option_checks.h"
 #include "cpu/memory.h"
 #include "kernels/kv_names.h"
 
@@ -14,28 +15,6 @@ namespace billow::cli {
 namespace {
 
 constexpr const char* kGroup = "Model and machine";
-
-uint64_t parse_limit(const char* option, const std::string& text) {
-  try {
-    return parse_byte_size(text);
-  } catch (const Error& error) {
-    throw Error(error.code(), std::string(option) + ": " + error.what());
-  }
-}
-
-uint64_t parse_budget(const std::string& text) {
-  uint64_t bytes = 0;
-  try {
-    bytes = parse_byte_size(text, cpu::usable_memory());
-  } catch (const Error& error) {
-    throw Error(error.code(), std::string("--memory: ") + error.what());
-  }
-  if (bytes == 0) {
-    throw Error(ErrorCode::kInvalidInput,
-                "--memory " + text + " leaves no memory; give a size like 2G or leave it out");
-  }
-  return bytes;
-}
 
 // Parses FILE or FILE:SCALE. If a file with the whole text as its path exists, the text is FILE.
 engine::AdapterFile parse_adapter(const std::string& text) {
@@ -101,6 +80,7 @@ void ModelOptions::declare_without_context(CLI::App& command) {
       .add_option("--memory", memory,
                   "Max memory of all kinds together: 2G, 512M, a number of bytes, or a share of "
                   "what the process may use")
+      ->check(memory_size())
       ->capture_default_str()
       ->group(kGroup);
   declare_packed_cache(command);
@@ -116,6 +96,7 @@ void ModelOptions::declare_packed_cache(CLI::App& command) {
       .add_option("--packed-limit", packed_limit,
                   "Max size of that folder: bytes, or with K, M or G. The least recently loaded "
                   "models are evicted")
+      ->check(byte_size())
       ->capture_default_str()
       ->group(kGroup);
 }
@@ -144,8 +125,8 @@ engine::EngineOptions ModelOptions::engine() const {
   options.kv_type = kv_type_of(kv_type);
   options.max_draft = max_draft;
   options.draft_model = draft;
-  options.memory_budget = parse_budget(memory);
-  options.packed_cache.folder = {packed_dir, parse_limit("--packed-limit", packed_limit)};
+  options.memory_budget = parse_byte_size(memory, cpu::usable_memory());
+  options.packed_cache.folder = {packed_dir, parse_byte_size(packed_limit)};
   return options;
 }
 

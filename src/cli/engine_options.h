@@ -40,8 +40,7 @@ struct ModelOptions {
   void declare_without_context(CLI::App& command);
   // Declares --draft, for commands that generate text.
   void declare_draft(CLI::App& command);
-  // Returns the engine's options. Throws Error if --memory or --packed-limit is not a size, or if
-  // --adapter has no valid scale after its colon.
+  // Returns the engine's options. Throws Error if --adapter has no valid scale after its colon.
   engine::EngineOptions engine() const;
   engine::AdapterFiles adapter_files() const;
 

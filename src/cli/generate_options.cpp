@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "cli/option_checks.h"
 #include "context/ladder.h"
 #include "context/sizing.h"
 
@@ -163,7 +164,7 @@ bool GenerateOptions::given(const char* name) const { return command_->count(nam
 
 GenerateSettings GenerateOptions::settings(const gguf::File& file) const {
   if (max_tokens < context::kFillContext) {
-    refuse(
+    refuse_usage(
         fmt::format("--max-tokens is {}, but must be -2 (until the context is full), -1 (no "
                     "limit), 0 (only read the prompt) or a number of tokens",
                     max_tokens));
@@ -200,13 +201,14 @@ int64_t GenerateOptions::token_limit() const {
 std::optional<std::chrono::duration<double>> GenerateOptions::time_limit() const {
   if (!given("--max-time")) return std::nullopt;
   if (!(max_time > 0.0) || !std::isfinite(max_time))
-    refuse(fmt::format("--max-time is {}, but must be a number of seconds above 0", max_time));
+    refuse_usage(
+        fmt::format("--max-time is {}, but must be a number of seconds above 0", max_time));
   return std::chrono::duration<double>(max_time);
 }
 
 size_t GenerateOptions::context_for(const gguf::File& file) const {
   if (max_context_size < 1)
-    refuse(fmt::format("--max-context-size is {}, but must be at least 1", max_context_size));
+    refuse_usage(fmt::format("--max-context-size is {}, but must be at least 1", max_context_size));
   const auto wanted = static_cast<size_t>(max_context_size);
   const std::string architecture(file.require_string("general.architecture"));
   const auto max = file.get_uint(architecture + ".context_length");
@@ -224,7 +226,7 @@ std::vector<size_t> GenerateOptions::rungs() const {
   std::vector<size_t> sizes;
   for (const int64_t size : context_sizes) {
     if (size < 1)
-      refuse(fmt::format("--context-sizes has a {}, but each must be at least 1", size));
+      refuse_usage(fmt::format("--context-sizes has a {}, but each must be at least 1", size));
     sizes.push_back(static_cast<size_t>(size));
   }
   return sizes;
@@ -233,8 +235,8 @@ std::vector<size_t> GenerateOptions::rungs() const {
 context::OverflowPolicy GenerateOptions::policy() const {
   if (token_limit() == context::kFillContext) {
     if (given("--overflow-policy") && overflow_policy != "stop") {
-      refuse("--max-tokens -2 stops when the context is full, --overflow-policy " +
-             overflow_policy + " continues then; leave one of them out");
+      refuse_usage("--max-tokens -2 stops when the context is full, --overflow-policy " +
+                   overflow_policy + " continues then; leave one of them out");
     }
     return context::OverflowPolicy::kStop;
   }
@@ -245,11 +247,11 @@ context::OverflowPolicy GenerateOptions::policy() const {
 
 context::CompactionOptions GenerateOptions::compaction_within(size_t top_rung) const {
   if (overflow_reserve_batches < 0) {
-    refuse(fmt::format("--overflow-reserve-batches is {}, but must be at least 0",
-                       overflow_reserve_batches));
+    refuse_usage(fmt::format("--overflow-reserve-batches is {}, but must be at least 0",
+                             overflow_reserve_batches));
   }
   if (overflow_batch < 1)
-    refuse(fmt::format("--overflow-batch is {}, but must be at least 1", overflow_batch));
+    refuse_usage(fmt::format("--overflow-batch is {}, but must be at least 1", overflow_batch));
   const auto reserve = static_cast<size_t>(overflow_reserve_batches);
   const auto batch = static_cast<size_t>(overflow_batch);
   // The defaults fit any context, because a compaction keeps less if necessary.
@@ -265,7 +267,8 @@ context::CompactionOptions GenerateOptions::compaction_within(size_t top_rung) c
 
 engine::SamplingOptions GenerateOptions::sampling_for(const gguf::File& file) const {
   SamplingFlags flags = sampling;
-  (void)flags.checked();  // first the flags alone, so that an error names the flag or the file
+  // First the flags alone, so that an error names the flag or the file.
+  as_usage([&] { (void)flags.checked(); });
   if (sampling_mode == "auto") take_recommendations(file, flags.sampling);
   engine::SamplingOptions options = flags.checked();
   if (sampling_mode == "greedy") options.temperature = 0.0f;

@@ -50,7 +50,8 @@ struct GenerateOptions {
   void declare(CLI::App& command);
 
   // Returns the settings for the model of `file`. Checks all that can be checked before the model
-  // is loaded. Throws Error if an option is invalid; the message names it.
+  // is loaded. If an option is invalid, refuses the usage (option_checks.h), or throws Error if the
+  // file matters; the message names the option.
   GenerateSettings settings(const gguf::File& file) const;
 
  private:

@@ -49,8 +49,8 @@ quantize::ImportanceSums measure(const ImatrixOptions& options) {
 }
 
 void run(const ImatrixOptions& options) {
+  gguf::AtomicFile out(options.out);  // a folder that is missing fails before the measurement
   const quantize::ImportanceSums sums = measure(options);
-  gguf::AtomicFile out(options.out);
   out.write(options.format == "dat" ? quantize::older_form(sums) : quantize::gguf_form(sums));
   out.commit();
   std::printf("%s: %zu entries of %u chunks\n", options.out.c_str(), sums.entries.size(),

@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "base/error.h"
 #include "base/suggestion.h"
 #include "cli/client/command_line.h"
 #include "cli/command.h"
 #include "cli/console.h"
+#include "cli/option_checks.h"
 #include "cli/variable.h"
 #include "keys/keys_file.h"
 
@@ -33,7 +33,7 @@ std::string file_of(const Options& options) {
   const std::string file =
       options.file.empty() ? variable("BILLOW_API_KEYS").value_or("") : options.file;
   if (!file.empty()) return file;
-  throw Error(ErrorCode::kInvalidInput, "--file FILE is required (or BILLOW_API_KEYS)");
+  refuse_usage("--file FILE is required (or BILLOW_API_KEYS)");
 }
 
 void add(const Options& options, const std::string& name) {
@@ -83,17 +83,14 @@ void run(const CLI::App& command, const std::vector<std::string>& words, const O
   const std::string& action = words[0];
   const std::vector<std::string> actions = {"add", "list", "revoke"};
   if (std::ranges::find(actions, action) == actions.end())
-    throw Error(ErrorCode::kInvalidInput,
-                fmt::format("unknown action '{}'; the actions are add, list and revoke", action));
+    refuse_usage(fmt::format("unknown action '{}'; the actions are add, list and revoke", action));
   const bool takes_name = action != "list";
   if (words.size() != (takes_name ? 2U : 1U))
-    throw Error(ErrorCode::kInvalidInput,
-                takes_name ? fmt::format("write the name of the key: billow keys {} NAME", action)
-                           : "'billow keys list' takes no name");
+    refuse_usage(takes_name ? fmt::format("write the name of the key: billow keys {} NAME", action)
+                            : "'billow keys list' takes no name");
   for (const char* option : kAddOptions)
     if (action != "add" && command.count(option) > 0)
-      throw Error(ErrorCode::kInvalidInput,
-                  fmt::format("'billow keys {}' has no option {}", action, option));
+      refuse_usage(fmt::format("'billow keys {}' has no option {}", action, option));
   if (action == "add") return add(options, words[1]);
   if (action == "revoke") return revoke(options, words[1]);
   list(options);

@@ -12,6 +12,7 @@
 #include "base/suggestion.h"
 #include "cli/command.h"
 #include "cli/config_file.h"
+#include "cli/option_checks.h"
 #include "cli/version.h"
 
 namespace billow::cli {
@@ -58,8 +59,11 @@ const std::vector<CommandRow>& command_rows() {
       {"cp", add_cp, kModels, {"billow cp smollm2 mymodel"}},
       {"rm", add_rm, kModels, {"billow rm mymodel"}},
       {"stop", add_stop, kModels, {"billow stop smollm2"}},
-      {"embed", add_embed, kTexts, {"billow embed all-minilm --in texts.jsonl --out vectors.npy"}},
-      {"fingerprint", add_fingerprint, kTexts, {"billow fingerprint all-minilm"}},
+      {"embed",
+       add_embed,
+       kTexts,
+       {"billow embed --model all-minilm --in texts.jsonl --out vectors.npy"}},
+      {"fingerprint", add_fingerprint, kTexts, {"billow fingerprint --model all-minilm"}},
       {"fleet",
        add_fleet,
        kFleet,
@@ -218,6 +222,7 @@ void declare_commands(CLI::App& app) {
     const char* between = footer.empty() || examples.empty() ? "" : "\n\n";
     command->footer(std::string(examples).append(between).append(footer));
   }
+  refuse_wrong_counts(app);
   app.footer(
       "Examples:\n"
       "  billow serve                     start the server; its web page is at /ui/\n"
@@ -252,6 +257,8 @@ int run_program(int argc, char** argv) {
     const CLI::App& command = parsed_command(app);
     if (&command == &app && first.starts_with('-'))
       return report_usage(app, unknown_option(app, std::string(first)));
+    if (&command == &app)  // the configuration file, which is read before the words
+      return report_usage(*find_command(app, std::string(first)), error.what());
     return report_usage(command, message_of(command, error));
   }
   return 0;

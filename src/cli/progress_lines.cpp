@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "cli/program.h"
 
 namespace billow::cli {
 namespace {
@@ -30,7 +31,12 @@ void ProgressLines::with_errors(const std::function<void()>& run) {
     run();
   } catch (const Error& error) {
     write_line({{"error", error.what()}, {"code", error_code_name(error.code())}});
-    throw CLI::RuntimeError(1);
+    throw CLI::RuntimeError(kFailed);
+  } catch (const CLI::RuntimeError&) {
+    throw;
+  } catch (const CLI::ParseError& error) {  // wrong usage
+    write_line({{"error", error.what()}, {"code", error_code_name(ErrorCode::kInvalidInput)}});
+    throw CLI::RuntimeError(kWrongUsage);
   }
 }
 

@@ -22,6 +22,7 @@
 #include "cli/client/status_line.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
+#include "cli/option_checks.h"
 #include "cli/output_file.h"
 #include "cli/progress_lines.h"
 #include "cpu/cores.h"
@@ -59,8 +60,8 @@ const quantize::FileType& file_type_of(const std::string& name) {
   if (const auto* found = quantize::find_file_type(name)) return *found;
   const std::vector<std::string_view> names = quantize::file_type_names();
   const std::string hint = did_you_mean(name, std::vector<std::string>(names.begin(), names.end()));
-  refuse("unknown type '" + name + "'" +
-         (hint.empty() ? "; use one of " + joined(names, ", ") : hint));
+  refuse_usage("unknown type '" + name + "'" +
+               (hint.empty() ? "; use one of " + joined(names, ", ") : hint));
 }
 
 quant::Type target_of(const std::string& name) {

@@ -66,6 +66,11 @@ struct RunnerOptions {
 constexpr int kBroken = SIGUSR1;  // sent to this process by its engine's thread
 constexpr int kBrokenStatus = 3;
 
+// Only this user's server sends requests, and it has accepted them already. Its own limits hold for
+// the bodies of clients; bodies for the runner can be larger, as they contain decoded pictures.
+constexpr uint64_t kMaxBodyBytes = uint64_t{1} << 40;
+constexpr size_t kMaxConnections = 65'536;
+
 // Blocks the signals in this thread and in the threads that it starts, so that run() can wait for
 // the signals.
 sigset_t block_signals() {
@@ -296,6 +301,8 @@ void run(const RunnerOptions& options) {
                                                     : own_model(options, engine));
   http::ServerOptions listen;
   listen.socket_path = options.socket;
+  listen.max_body_bytes = kMaxBodyBytes;
+  listen.max_connections = kMaxConnections;
   listen.shape_error = runner::Service::error_response;
   http::Server server(listen, service.routes());
   service.wait_until_loaded();

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "cli/option_checks.h"
 
 namespace billow::cli {
 namespace {
@@ -62,6 +63,7 @@ void SamplingFlags::declare(CLI::App& command) {
   command
       .add_option("--logprobs", n_logprobs,
                   "Report log probabilities and the N best alternatives (with --json)")
+      ->check(whole_number(0, std::numeric_limits<int>::max()))
       ->group(group);
 }
 

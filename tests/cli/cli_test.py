@@ -143,11 +143,45 @@ class Commands(ProgramTest):
 
     def test_errors_name_options_out_of_range(self):
         base = ["generate", "--model", self.model, "--prompt", "x"]
-        self.refused(*base, "--top-p", 3, names=["top_p", "3"])
-        self.refused(*base, "--mirostat", 9, names=["mirostat", "9"])
-        self.refused(*base, "--logit-bias", "rubbish", names=["--logit-bias", "rubbish"])
+        self.refused(*base, "--top-p", 3, names=["top_p", "3"], status=2)
+        self.refused(*base, "--mirostat", 9, names=["mirostat", "9"], status=2)
+        self.refused(*base, "--logit-bias", "rubbish", names=["--logit-bias", "rubbish"], status=2)
         self.refused(*base, "--logit-bias", "99999999=1", names=["99999999"])
         self.refused("detokenize", "--model", self.model, "99999999", names=["99999999"])
+
+    def test_negative_counts_are_wrong_usage(self):
+        text = self.dir / "text"
+        text.write_text("some text")
+        for command in (["bench", "-p"], ["bench", "-n"], ["perplexity", "--file", text, "--ctx"], ["logits", "--text", "a", "--max-context"],
+                        ["imatrix", "--file", text, "--output", self.dir / "out", "--chunks"], ["generate", "--prompt", "x", "--logprobs"],
+                        ["generate", "--in", text, "--jobs"]):
+            with self.subTest(command):
+                self.refused(command[0], "--model", self.model, *command[1:], -1, names=["'-1' is not a whole number"], status=2)
+        self.refused("embed", "--model", "m", "--batch", -1, "a", names=["--batch: '-1' is not a whole number"], status=2)
+
+    def test_wrong_usage_that_commands_find_has_status_2(self):
+        generate = ["generate", "--model", self.model, "--prompt", "x"]
+        for args, names in (([*generate, "--max-tokens", -3], ["--max-tokens", "-3"]),
+                            ([*generate, "--max-time", 0], ["--max-time", "0"]),
+                            ([*generate, "--max-context", 0], ["--max-context-size", "0"]),
+                            ([*generate, "--memory", "xx"], ["--memory", "'xx'"]),
+                            (["convert"], ["give the folder"]),
+                            (["quantize", self.model, "foo"], ["unknown type 'foo'"])):
+            with self.subTest(args):
+                self.refused(*args, names=[*names, f"See 'billow {args[0]} --help'."], status=2)
+        done = billow("quantize", "--progress-json", self.model, "foo")
+        self.assertEqual((done.returncode, json.loads(done.stderr)["code"]), (2, "invalid_input"))
+
+    def test_imatrix_checks_its_output_before_the_measurement(self):
+        text = self.dir / "long text"
+        text.write_text("word " * 3000)
+        path = self.dir / "no" / "m"
+        done = billow("imatrix", "--model", self.model, "--file", text, "--output", path)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(f"cannot create {path}", done.stderr.decode())
+        short = self.dir / "short text"
+        short.write_text("a")  # the measurement would refuse it
+        self.refused("imatrix", "--model", self.model, "--file", short, "--output", path, names=[path])
 
     def test_accepts_invalid_utf8(self):
         self.ok("generate", "--model", self.model, "--raw", "--num-predict", 2, stdin=b"\xff\xfe abc \xe2\x82")

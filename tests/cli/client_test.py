@@ -152,6 +152,23 @@ class Create(ClientCase):
                          [("HEAD", blob), ("POST", "/api/create"), ("HEAD", blob), ("POST", blob),
                           ("POST", "/api/create"), ("POST", "/api/show")])
 
+    def test_sends_a_file_again_if_the_stream_says_that_it_is_gone(self):
+        blob = f"/api/blobs/{self.digest}"
+        gone = f"w.gguf: blob {self.digest} does not exist; upload it first"
+        replies = iter([[{"status": "parsing GGUF"}, {"error": gone}], [{"status": "parsing GGUF"}, {"status": "success"}]])
+        self.server.answers[f"HEAD {blob}"] = (200, b"")
+        self.answer(POST_api_create=lambda _: next(replies))
+        (self.dir / "F").write_text("FROM ./w.gguf\n")
+        done = self.create("m", "-f", "F")
+        self.assertEqual((done.returncode, len(self.asked("/api/create"))), (0, 2), done.stderr)
+        # Other errors are final, and a file that is always gone is one after three attempts.
+        for error, n_asked in ((f"blob {self.digest} does not exist", 1), (gone, 3)):
+            self.server.asked.clear()
+            self.answer(POST_api_create=[{"status": "parsing GGUF"}, {"error": error}])
+            done = self.create("m", "-f", "F")
+            self.assertEqual((done.returncode, len(self.asked("/api/create"))), (1, n_asked), done.stderr)
+            self.assertTrue(done.stderr.decode().endswith(f"billow: error: {error}\n"), done.stderr)
+
     def test_replacing_a_file_after_it_was_hashed_is_an_error(self):
         (self.dir / "Modelfile").write_text("FROM ./w.gguf\n")
         path = self.dir / "w.gguf"
@@ -309,6 +326,7 @@ class Run(ClientCase):
     def test_creates_and_runs_a_model_from_a_file(self):
         file = self.dir / "My Model.gguf"
         file.write_bytes(b"GGUF of a kind")
+        self.env["XDG_CACHE_HOME"] = str(self.dir / "cache")
         digest = "sha256:" + hashlib.sha256(file.read_bytes()).hexdigest()
         made = []
         shown = {"capabilities": ["completion"], "modified_at": "2000-01-01T00:00:00Z"}
@@ -339,6 +357,38 @@ class Run(ClientCase):
         self.assertEqual(self.ok("run", str(file), "hi"), "hello\n\n")
         self.assertEqual(made[2:], [{"model": name, "files": {"My Model.gguf": digest}}])
         self.refused("billow: error: ./none.gguf: there is no such file or folder\n", "run", "./none.gguf", "hi")
+
+    def test_runs_another_file_after_a_folder_was_renamed_or_a_link_changed(self):
+        made = []
+        digests = {}
+        for name in ("models", "other"):
+            (self.dir / name).mkdir()
+            (self.dir / name / "x.gguf").write_bytes(b"GGUF of " + name.encode())
+            digests[name] = "sha256:" + hashlib.sha256(b"GGUF of " + name.encode()).hexdigest()
+            self.server.answers["HEAD /api/blobs/" + digests[name]] = (200, b"")
+        shown = {"capabilities": ["completion"], "modified_at": "2999-01-01T00:00:00Z"}  # after every change of the files
+        self.answer(POST_api_show=shown, POST_api_create=lambda body: made.append(body) or [{"status": "success"}],
+                    POST_api_generate=[{"response": "hello", "done": True}])
+        self.env["XDG_CACHE_HOME"] = str(self.dir / "cache")
+
+        def run(path, n_made, name):
+            self.assertEqual(self.ok("run", str(path), "hi"), "hello\n\n")
+            self.assertEqual((len(made), *made[-1]["files"].values()), (n_made, digests[name]))
+
+        path = self.dir / "models" / "x.gguf"
+        link = self.dir / "link.gguf"
+        link.symlink_to("models/x.gguf")
+        run(path, 1, "models")
+        run(path, 1, "models")
+        run(link, 2, "models")
+        run(link, 2, "models")
+        link.unlink()
+        link.symlink_to("other/x.gguf")
+        run(link, 3, "other")
+        (self.dir / "models").rename(self.dir / "old")
+        (self.dir / "other").rename(self.dir / "models")
+        run(path, 4, "other")
+        run(path, 4, "other")
 
     def test_transfers_show_their_steps(self):
         layer = {"status": "pulling 0123456789ab", "digest": "sha256:01", "total": 100}

@@ -86,6 +86,25 @@ class Help(Case):
                 n_examples += 1
         self.assertGreater(n_examples, 20)
 
+    def test_all_examples_get_as_far_as_they_can(self):
+        """Runs each example in an empty folder and without a server. Only missing files and the missing server stop it."""
+        missing = "could not connect to billow server|No such file|there is no |cannot be read"
+        n_examples = 0
+        for command in self.commands():
+            examples = re.findall(r"^  (billow .*)$", self.run_ok("help", command).partition("Examples:")[2], re.M)
+            for example in examples:
+                words = shlex.split(re.split(" [<>] ", example)[0])[1:]
+                # The server would run for ever. It does not start without its file of keys.
+                keys = {"BILLOW_API_KEYS": str(self.dir / "none")} if command == "serve" else {}
+                with self.subTest(example):
+                    done = subprocess.run([os.path.abspath(ARGS.billow), *words], env={**os.environ, **self.env, **keys}, cwd=self.dir,
+                                          stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+                    if command == "serve" or done.returncode != 0:
+                        self.assertIn(done.returncode, (1, 65), done.stderr)
+                        self.assertRegex(done.stderr, missing)
+                n_examples += 1
+        self.assertGreater(n_examples, 20)
+
     def test_version_by_three_names(self):
         text = self.run_ok("--version")
         self.assertRegex(text, r"^billow \d+\.\d+\.\d+ \(commit .*\), .*, kernels \w+\n$")
@@ -110,8 +129,26 @@ class Suggestions(Case):
         self.wrong("unexpected argument 'extra'. See 'billow version --help'.", "version", "extra")
 
     def test_wrong_values_name_their_option(self):
-        self.wrong('--keep-alive: time: invalid duration "abc"', "serve", "--keep-alive", "abc", status=1)
-        self.wrong("--host: '99999' is not a port from 0 to 65535", "serve", "--host", "1.2.3.4:99999", status=1)
+        see = ". See 'billow serve --help'."
+        self.wrong('--keep-alive: time: invalid duration "abc"' + see, "serve", "--keep-alive", "abc")
+        self.wrong("--host: '99999' is not a port from 0 to 65535" + see, "serve", "--host", "1.2.3.4:99999")
+        self.wrong("--max-queue: '0' is not a whole number of at least 1" + see, "serve", "--max-queue", "0")
+        self.wrong("--max-connections: '-1' is not a whole number of at least 1" + see, "serve", "--max-connections", "-1")
+        self.wrong("--max-context-size: '-1' is not a whole number of at least 0" + see, "serve", "--max-context-size", "-1")
+        self.wrong("--drain-delay: 'nan' is not a number from 0 to 86400" + see, "serve", "--drain-delay", "nan")
+
+    def test_a_server_without_memory_does_not_start(self):
+        for size in ("0", "0K", "0%"):
+            for command in (["serve"], ["generate", "--model", "x"]):
+                self.wrong(f"--memory: {size} leaves no memory; give a size like 2G or leave it out. See 'billow {command[0]} --help'.",
+                           *command, "--memory", size)
+
+    def test_wrong_words_of_keys(self):
+        see = ". See 'billow keys --help'."
+        self.wrong("unknown action 'foo'; the actions are add, list and revoke" + see, "keys", "foo")
+        self.wrong("'billow keys list' takes no name" + see, "keys", "list", "x")
+        self.wrong("write the name of the key: billow keys add NAME" + see, "keys", "add", "--file", "x")
+        self.wrong("--file FILE is required (or BILLOW_API_KEYS)" + see, "keys", "list")
 
 
 class Doctor(Case):
@@ -165,6 +202,55 @@ class Doctor(Case):
         self.assertIn(f"{path}:1: unknown setting 'keep_alive'; did you mean 'keep-alive'?", settings["text"])
         path.write_text("keep-alive = 60\nread-only = true\n")
         self.assertEqual(self.checks()["settings"]["text"], f"2 settings of {path}")
+        for line, fault in (('kv-type = "q5"', "--kv-type: q5 not in {f16,q8_0,q4_0,f32}"),
+                            ("parallel = 0", "--parallel: Value 0 not in range 1 to 1024"),
+                            ('keep-alive = "xx"', '--keep-alive: time: invalid duration "xx"'),
+                            ('memory = "0"', "--memory: 0 leaves no memory; give a size like 2G or leave it out")):
+            path.write_text("# a comment\n" + line)
+            settings = self.checks(status=1)["settings"]
+            self.assertEqual((settings["level"], settings["text"]), ("failure", f"{path}:2: {fault}"))
+        path.write_text("n-batch = 10\nn-ubatch = 20\n")
+        settings = self.checks(status=1)["settings"]
+        self.assertIn("n_ubatch must not be more than n_batch", settings["text"])
+        self.assertIn(f"(with the settings of {path})", settings["text"])
+
+    def test_the_folder_of_the_models_is_that_of_the_server(self):
+        path = self.dir / "own.toml"
+        path.write_text(f'models = "{self.dir}/elsewhere"\n')
+        self.env["BILLOW_CONFIG"] = str(path)
+        checks = self.checks()
+        self.assertIn(f"{self.dir}/elsewhere does not exist yet", checks["models"]["text"])
+        self.assertIn(f"{self.dir}/elsewhere", checks["disk"]["text"])
+        file = self.dir / "file"
+        file.write_text("")
+        path.write_text(f'models = "{file}"\n')
+        models = self.checks(status=1)["models"]
+        self.assertEqual(models["level"], "failure")
+        self.assertIn(str(file), models["text"])
+
+    def test_wrong_variables_are_a_warning(self):
+        for name, value in (("BILLOW_LOG", "xx"), ("BILLOW_PACKED_LIMIT", "x"), ("BILLOW_CONTEXT_SIZE", "5")):
+            before = dict(self.env)
+            self.env[name] = value
+            settings = self.checks()["settings"]
+            self.assertEqual(settings["level"], "warning")
+            self.assertIn(f"{name}: ", settings["text"])
+            self.assertIn("; the default is used", settings["text"])
+            self.env = before
+        self.env["BILLOW_API_KEYS"] = str(self.dir / "none")
+        self.assertIn("BILLOW_API_KEYS: ", self.checks(status=1)["settings"]["text"])
+
+    def test_a_server_that_asks_for_a_key(self):
+        other = FakeServer()
+        self.addCleanup(other.close)
+        other.answers |= {"GET /api/server": (401, b""), "GET /api/version": (401, b"")}
+        self.env["OLLAMA_HOST"] = other.host
+        server = self.checks()["server"]
+        self.assertEqual(server["level"], "warning")
+        self.assertIn(f"a server answers at http://{other.host}", server["text"])
+        self.assertIn("it needs an API key", server["text"])
+        self.assertNotIn("nothing answers", server["text"])
+        self.assertIn("BILLOW_API_KEY", server["advice"])
 
 
 class Configuration(Case):
@@ -206,6 +292,39 @@ class Configuration(Case):
         process.kill()
         self.serve("--config", str(path), "--host", f"127.0.0.1:{third}")
         self.server_json(third)
+
+    def test_wrong_variables_cause_warnings(self):
+        wrong = {"BILLOW_LOG": "xx", "BILLOW_PACKED_LIMIT": "x", "BILLOW_SESSIONS_LIMIT": "-1", "BILLOW_OTLP": "foo",
+                 "BILLOW_REGISTRY_MIRROR": "foo", "BILLOW_N_BATCH": "0", "BILLOW_CONTEXT_SIZE": "5", "BILLOW_DRAFT_MAX": "1000",
+                 "BILLOW_STREAM_INTERVAL": "999999", "BILLOW_MAX_PASS_TIME": "999999"}
+        self.env |= wrong
+        process = self.serve()
+        self.server_json(self.port)
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(process.wait(60), 0)
+        log = process.stderr.read().decode()
+        for name in wrong:
+            self.assertRegex(log, rf"warning: {name}: .*; the default is used\n")
+        self.assertIn("info: Listening on", log)
+
+    def test_wrong_variables_that_protect_the_server_stop_its_start(self):
+        none = self.dir / "none"
+        origin = 'allowed origin "x": write it as scheme://host[:port], such as http://example.com, or *'
+        for name, value, fault in (("BILLOW_API_KEYS", none, f"there is no file of API keys at {none}"),
+                                   ("OLLAMA_ORIGINS", "x", origin)):
+            done = billow("serve", env={**self.env, name: str(value)})
+            self.assertEqual((done.returncode, done.stderr.decode()), (1, f"billow: error: {name}: {fault}\n"))
+        done = billow("serve", env={**self.env, "BILLOW_ISA": "z80"})
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("BILLOW_ISA=z80", done.stderr.decode())
+
+    def test_wrong_values_in_the_file_name_the_line(self):
+        path = self.dir / "own.toml"
+        path.write_text('# a comment\nkv-type = "q5"\n')
+        self.wrong(f"{path}:2: --kv-type: q5 not in {{f16,q8_0,q4_0,f32}}. See 'billow serve --help'.", "serve", "--config", path)
+        path.write_text('memory = "0"\n')
+        self.wrong(f"{path}:1: --memory: 0 leaves no memory; give a size like 2G or leave it out. See 'billow serve --help'.",
+                   "serve", "--config", path)
 
     def test_files_that_cannot_be_used(self):
         path = self.dir / "none.toml"

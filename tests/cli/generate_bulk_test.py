@@ -63,6 +63,15 @@ class Outputs(BulkTest):
             {"index": 1, "response": "B", "finish_reason": "length", "prompt_tokens": 5, "output_tokens": 3}])
         self.assertRegex(done.stderr.decode(), r"^2 rows, 0 with errors; 6 tokens of prompts, 5 tokens of answers; [\d.]+ s, [\d.]+ tokens/s\n$")
 
+    def test_a_row_with_an_empty_prompt_has_an_error(self):
+        self.server.answers["POST /api/generate"] = lambda body: answered(body) if body["prompt"] else {
+            "model": "m", "response": "", "done": True, "done_reason": "load"}
+        done = self.generate("--in", self.file("in.jsonl", '{"prompt":"","id":7}\n{"prompt":"a"}\n'))
+        self.assertEqual(self.results(done.stdout), [
+            {"index": 0, "id": 7, "error": "the prompt is empty"},
+            {"index": 1, "response": "A", "finish_reason": "stop", "prompt_tokens": 1, "output_tokens": 2}])
+        self.assertRegex(done.stderr.decode(), r"^2 rows, 1 with errors; ")
+
     def test_rows_of_text_and_csv_are_prompts(self):
         done = self.generate("--in", self.file("in.txt", "a\nb\n"), "--quiet")
         self.assertEqual([row["response"] for row in self.results(done.stdout)], ["A", "B"])

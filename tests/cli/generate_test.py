@@ -299,13 +299,16 @@ class Generate(ProgramTest):
     def test_impossible_options_are_refused_before_loading(self):
         base = ["generate", "--model", self.model, "--prompt", "x"]
         env = {"BILLOW_ISA": "z80"}  # loading would fail with this name
-        for args, names in [
-            (["--max-context-size", 0], ["--max-context-size", "0"]),
-            (["--max-context-size", -5], ["--max-context-size", "-5"]),
+        of_the_model = [
             (["--max-context-size", 4096], ["4096", "2048", self.model]),
             (["--max-context-size", 512, "--overflow-batch", 64, "--overflow-reserve-batches", 8], ["8", "64", "512"]),
             (["--context-sizes", "64,128", "--overflow-reserve-batches", 2], ["2", "64", "128"]),
             (["--overflow-reserve-batches", 2**62, "--overflow-batch", 2**62], [2**62]),
+            (["--context-sizes", "3000,5000"], ["2048", "3000"]),
+        ]
+        of_the_options = [
+            (["--max-context-size", 0], ["--max-context-size", "0"]),
+            (["--max-context-size", -5], ["--max-context-size", "-5"]),
             (["--overflow-reserve-batches", -1], ["--overflow-reserve-batches", "-1"]),
             (["--overflow-batch", 0], ["--overflow-batch", "0"]),
             (["--max-time", 0], ["--max-time", "0"]),
@@ -315,13 +318,14 @@ class Generate(ProgramTest):
             (["--max-tokens", -2, "--overflow-policy", "refill"], ["-2", "refill"]),
             (["--context-sizes", "0,512"], ["--context-sizes", "0"]),
             (["--context-sizes", "512,-1"], ["--context-sizes", "-1"]),
-            (["--context-sizes", "3000,5000"], ["2048", "3000"]),
             (["--memory", "2X"], ["--memory", "2X"]),
             (["--memory", ""], ["--memory"]),
             (["--memory", 0], ["--memory", "0"]),
-        ]:
-            with self.subTest(args):
-                self.refused(*base, *args, names=names, env=env)
+        ]
+        for status, cases in ((1, of_the_model), (2, of_the_options)):
+            for args, names in cases:
+                with self.subTest(args):
+                    self.refused(*base, *args, names=names, status=status, env=env)
         for args in (["--overflow-policy", "burn"], ["--sampling-mode", "wild"], ["--context-sizes", "many"], ["--chat"]):
             self.assertEqual(billow(*base, *args, env=env).returncode, 2)
         for size in ("2G", "50%"):

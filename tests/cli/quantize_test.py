@@ -65,8 +65,8 @@ class Quantize(ProgramTest):
                          ["Q5_1", "F16", "Q8_0", "Q6_K", "Q4_0"])
 
     def test_errors_have_one_line(self):
-        self.refused("quantize", self.source, self.out, "Q4KM", names=["Q4KM", "Q4_K_M"])
-        self.refused("quantize", self.source, self.out, "rubbish-of-a-type", names=["rubbish-of-a-type", "Q8_0"])
+        self.refused("quantize", self.source, self.out, "Q4KM", names=["Q4KM", "Q4_K_M"], status=2)
+        self.refused("quantize", self.source, self.out, "rubbish-of-a-type", names=["rubbish-of-a-type", "Q8_0"], status=2)
         self.refused("quantize", self.source, self.out, "IQ2_XS", names=["IQ2_XS", "importance matrix"])
         self.refused("quantize", self.source, self.out, "Q4_0", "--tensor-type", "x", names=["PATTERN=TYPE"])
         self.refused("quantize", self.source, self.out, "Q4_0", "--tensor-type", "(=q8_0", names=["(=q8_0"])

@@ -476,6 +476,13 @@ class Real(Case):
         self.assertEqual((rows[3]["response"], rows[3]["output_tokens"], rows[3]["finish_reason"]),
                          (answer["response"], answer["eval_count"], answer["done_reason"]))
 
+    def test_a_row_with_an_empty_prompt_has_an_error(self):
+        job = self.job(Wish("generate", "writer", [self.lines([{"prompt": ""}, {"prompt": "a"}])], {"prompt": "prompt"},
+                            settings={"options": {"num_predict": 2}}))
+        (result,) = self.run_all(job)
+        self.assertEqual([row["error"] for row in self.rows()], ["the prompt is empty", None])
+        self.assertEqual(([row["response"] is None for row in self.rows()], result.errors), ([True, False], 1))
+
     def test_messages_are_sent_as_a_chat(self):
         talks = [[{"role": "user", "content": f"word {i}"}] for i in range(3)]
         options = {"num_predict": 4, "temperature": 0}

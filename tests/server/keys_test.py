@@ -127,13 +127,15 @@ class Keys(Place):
         for words, message in ((["add", "ann", *file], f"{self.file} has a key 'ann' already; revoke it first, or choose another name"),
                                (["add", "a b", *file], "the name 'a b' must have 1 to 64 letters, digits or -_.@"),
                                (["add", "bob", "--roles", "admin", *file], "unknown role 'admin'; the roles are use, manage and observe"),
-                               (["add", *file], "write the name of the key: billow keys add NAME"),
+                               (["revoke", "bob", *file], f"{self.file} has no key 'bob'")):
+            status, text, why = run("keys", *words)
+            self.assertEqual((status, text, why), (1, "", f"billow: error: {message}\n"))
+        for words, message in ((["add", *file], "write the name of the key: billow keys add NAME"),
                                (["list", "--roles", "use", *file], "'billow keys list' has no option --roles"),
-                               (["revoke", "bob", *file], f"{self.file} has no key 'bob'"),
                                (["remove", "ann", *file], "unknown action 'remove'; the actions are add, list and revoke"),
                                (["list"], "--file FILE is required (or BILLOW_API_KEYS)")):
             status, text, why = run("keys", *words)
-            self.assertEqual((status, text, why), (1, "", f"billow: error: {message}\n"))
+            self.assertEqual((status, text, why), (2, "", f"billow: error: {message}. See 'billow keys --help'.\n"))
 
     def test_a_broken_file_stops_the_start_but_not_a_running_server(self):
         self.start(model=False)

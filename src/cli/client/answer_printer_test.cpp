@@ -64,6 +64,18 @@ TEST(WordWrap, BreaksAtBlanksAndInsideLongWords) {
             "\u6f22\u6f22\u6f22\u6f22\u6f22\n\u6f22");
 }
 
+TEST(WordWrap, ATabGoesToTheNextStop) {
+  WordWrap wrap(25);  // 20 columns for text
+  EXPECT_EQ(wrap.wrapped("\t\tabcd"), "\t\tabcd");
+  EXPECT_EQ(wrap.wrapped("e"), "\033[4D\033[K\nabcde");
+  WordWrap inside(25);
+  EXPECT_EQ(inside.wrapped("abc\tde\tfghi jkl"), "abc\tde\tfghi\njkl");
+  WordWrap end(25);
+  EXPECT_EQ(end.wrapped("abcdefghijklmnopq\tr"), "abcdefghijklmnopq\nr");
+  WordWrap small(11);  // 6 columns for text
+  EXPECT_EQ(small.wrapped("\tab"), "\t\nab");
+}
+
 TEST(WordWrap, DoesNotWrapOnNarrowTerminals) {
   WordWrap none(0);
   EXPECT_EQ(none.wrapped(std::string(300, 'a')), std::string(300, 'a'));

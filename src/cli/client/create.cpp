@@ -22,6 +22,7 @@
 #include "cli/client/create_plan.h"
 #include "cli/client/format.h"
 #include "cli/client/interrupt_watch.h"
+#include "cli/client/kept_files.h"
 #include "cli/client/session.h"
 #include "cli/client/show_text.h"
 #include "cli/client/status_line.h"
@@ -119,10 +120,12 @@ CreatePlan planned(const Source& source) {
 }
 
 // Returns whether the server lacks a file that it had a moment ago. While files are hashed and
-// sent, the end of another creation may remove those that it shares with this one.
+// sent, the end of another creation may remove those that it shares with this one. The error is a
+// response, or in the stream if the server has already reported a step.
 bool is_file_gone(const ApiError& error) {
-  return error.status() == 404 &&
-         std::string_view(error.what()).find("upload it first") != std::string_view::npos;
+  const std::string_view text = error.what();
+  return text.find(": blob sha256:") != std::string_view::npos &&
+         text.ends_with(" does not exist; upload it first");
 }
 
 // Sends the files of a plan and creates the model. Adds the fields of `extra` to the request.
@@ -176,9 +179,9 @@ bool is_this_machine(const std::string& host) {
 }
 
 // Returns whether the server has the model, and created it after the last change of the files. A
-// file that came to its path later counts as changed, whatever its age. A server of another machine
-// has another clock, and its model may be from files of a third machine: then false, so that the
-// digests of the files decide.
+// file that was renamed to its path later counts as changed, whatever its age. A server of another
+// machine has another clock, and its model may be from files of a third machine: then false, so
+// that the digests of the files decide.
 bool has_newer(ApiClient& client, const std::string& model, const CreatePlan& plan) {
   if (!is_this_machine(client.endpoint().host)) return false;
   try {
@@ -204,7 +207,11 @@ std::string keep_model(ApiClient& client, const std::string& path) {
     throw Error(ErrorCode::kNotFound, path + ": there is no such file or folder");
   const CreatePlan plan = planned({"FROM " + expanded + "\n", "."});
   const std::string name = kept_name(expanded);
-  if (!has_newer(client, name, plan)) send_plan(client, name, plan, Json::object());
+  // The model may come from other files, if a folder was renamed or a link has another target.
+  const KeptFiles files(kept_files_folder(), client.endpoint().url() + " " + name, plan.files);
+  if (files.are_stored() && has_newer(client, name, plan)) return name;
+  send_plan(client, name, plan, Json::object());
+  files.store();
   return name;
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <string_view>
@@ -156,7 +157,7 @@ std::pair<std::string, float> scaled_path(const std::string& text, const std::st
   const char* const end = text.data() + text.size();
   float scale = 1.0f;
   const auto [stop, error] = std::from_chars(text.data() + colon + 1, end, scale);
-  if (error != std::errc() || stop != end) return {text, 1.0f};
+  if (error != std::errc() || stop != end || !std::isfinite(scale)) return {text, 1.0f};
   return {text.substr(0, colon), scale};
 }
 

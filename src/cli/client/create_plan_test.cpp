@@ -126,6 +126,13 @@ TEST_F(CreatePlanTest, ListsFilesByTheirNames) {
   EXPECT_EQ(made.request, "{}");
 }
 
+TEST_F(CreatePlanTest, TheScaleOfAnAdapterIsFinite) {
+  write("l.gguf");
+  EXPECT_EQ(plan("FROM base\nADAPTER ./l.gguf:0.5\n").adapters.at(0).scale, 0.5f);
+  for (const char* scale : {"nan", "inf", "-inf", "1e99", ""})
+    EXPECT_THROW(plan(std::string("FROM base\nADAPTER ./l.gguf:") + scale + "\n"), Error) << scale;
+}
+
 TEST_F(CreatePlanTest, ADraftIsAFileOrTheNameOfAModel) {
   EXPECT_EQ(plan("FROM base\nDRAFT small:1b\n").request, R"({"from":"base","draft":"small:1b"})");
   EXPECT_THROW(plan("FROM base\nDRAFT ./none.gguf\n"), Error);

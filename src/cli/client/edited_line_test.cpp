@@ -65,6 +65,18 @@ TEST_F(Edited, TreatsACharacterAndItsMarksAsOne) {
   EXPECT_EQ(seen(), "|x");
 }
 
+TEST_F(Edited, NeverStopsBeforeAMark) {
+  send("\u0e17\u0e35\u0e48\u05e9\u05b8\u1112\u1161\u11ab");  // Thai, Hebrew, Hangul in parts
+  send("\033[D");
+  EXPECT_EQ(seen(), "\u0e17\u0e35\u0e48\u05e9\u05b8|\u1112\u1161\u11ab");
+  send("\033[D");
+  EXPECT_EQ(seen(), "\u0e17\u0e35\u0e48|\u05e9\u05b8\u1112\u1161\u11ab");
+  send("\033[D");
+  EXPECT_EQ(seen(), "|\u0e17\u0e35\u0e48\u05e9\u05b8\u1112\u1161\u11ab");
+  send("\033[C");
+  EXPECT_EQ(seen(), "\u0e17\u0e35\u0e48|\u05e9\u05b8\u1112\u1161\u11ab");
+}
+
 TEST_F(Edited, TreatsAPasteAsText) {
   EXPECT_EQ(send("a\033[200~\"\"\"\r/bye\r\x03\x04\t\033[201~b"), Outcome::kNone);
   EXPECT_EQ(line.text(), "a\"\"\"\n/bye\n\x03\x04\tb");

@@ -1,11 +1,11 @@
 #include "cli/client/format.h"
 
 #include <fmt/format.h>
+#include <utf8proc.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <utility>
 
 #include "base/utf8.h"
 
@@ -68,22 +68,14 @@ std::string decimal(uint64_t value, int n_digits) {
   return text + "." + fraction;
 }
 
-bool is_wide(char32_t c) {
-  constexpr std::pair<char32_t, char32_t> kRanges[] = {
-      {0x1100, 0x115F},   {0x2E80, 0x303E},   {0x3041, 0xA4CF},   {0xA960, 0xA97F},
-      {0xAC00, 0xD7A3},   {0xF900, 0xFAFF},   {0xFE30, 0xFE6F},   {0xFF00, 0xFF60},
-      {0xFFE0, 0xFFE6},   {0x1F300, 0x1F64F}, {0x1F680, 0x1F6FF}, {0x1F900, 0x1FAFF},
-      {0x20000, 0x3FFFD},
-  };
-  return std::ranges::any_of(
-      kRanges, [c](const auto& range) { return c >= range.first && c <= range.second; });
+// Code points that a later version of Unicode may use for wide characters.
+bool is_in_wide_block(char32_t c) {
+  return (c >= 0x1F300 && c <= 0x1FAFF) || (c >= 0x20000 && c <= 0x3FFFD);
 }
 
-bool is_mark(char32_t c) {
-  constexpr std::pair<char32_t, char32_t> kRanges[] = {
-      {0x0300, 0x036F}, {0x200B, 0x200F}, {0x20D0, 0x20FF}, {0xFE00, 0xFE0F}};
-  return std::ranges::any_of(
-      kRanges, [c](const auto& range) { return c >= range.first && c <= range.second; });
+// Vowels and finals of Hangul, which terminals draw in the cell of their initial.
+bool is_medial_or_final(char32_t c) {
+  return (c >= 0x1160 && c <= 0x11FF) || (c >= 0xD7B0 && c <= 0xD7FF);
 }
 
 }  // namespace
@@ -168,8 +160,23 @@ std::string go_duration(std::chrono::nanoseconds duration) {
 }
 
 size_t column_width(char32_t c) noexcept {
-  if (is_mark(c)) return 0;
-  return is_wide(c) ? 2 : 1;
+  if (is_medial_or_final(c)) return 0;
+  const auto code = static_cast<utf8proc_int32_t>(c);
+  switch (utf8proc_category(code)) {
+    case UTF8PROC_CATEGORY_MN:
+    case UTF8PROC_CATEGORY_ME:
+      return 0;
+    case UTF8PROC_CATEGORY_CN:
+      return is_in_wide_block(c) ? 2 : 1;
+    case UTF8PROC_CATEGORY_MC:  // terminals give these marks a cell, unlike utf8proc
+    case UTF8PROC_CATEGORY_CC:
+    case UTF8PROC_CATEGORY_CS:
+    case UTF8PROC_CATEGORY_ZL:
+    case UTF8PROC_CATEGORY_ZP:
+      return 1;
+    default:
+      return static_cast<size_t>(utf8proc_charwidth(code));
+  }
 }
 
 size_t display_width(std::string_view text) {

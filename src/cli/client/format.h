@@ -30,7 +30,7 @@ std::string relative_time(std::optional<WallTime> time, WallTime now);
 std::string go_duration(std::chrono::nanoseconds duration);
 
 // Returns the columns that a character takes on a terminal: 2 for a wide character, 0 for a
-// combining mark.
+// combining mark or an invisible format character. A control character counts as 1.
 size_t column_width(char32_t c) noexcept;
 // Returns the columns that a text takes.
 size_t display_width(std::string_view text);

@@ -121,6 +121,27 @@ TEST(DisplayWidth, CountsColumnsNotBytes) {
   EXPECT_EQ(display_width("\u6f22\u5b57"), 4u);
 }
 
+TEST(DisplayWidth, KnowsMarksOfAllScripts) {
+  EXPECT_EQ(display_width("\u0e17\u0e35\u0e48"), 1u);                    // Thai
+  EXPECT_EQ(display_width("\u0e01\u0e33"), 2u);                          // Thai, vowel with a cell
+  EXPECT_EQ(display_width("\u0939\u093f\u0928\u094d\u0926\u0940"), 5u);  // Hindi
+  EXPECT_EQ(display_width("\u05e9\u05c1\u05b8"), 1u);                    // Hebrew
+  EXPECT_EQ(display_width("\u0628\u064e"), 1u);                          // Arabic
+  EXPECT_EQ(display_width("\u1112\u1161\u11ab"), 2u);                    // Hangul in parts
+  EXPECT_EQ(display_width("\u845b\U000E0100"), 2u);                      // a variant of a character
+  EXPECT_EQ(display_width("a\u200b\u2060\ufeff"), 1u);
+}
+
+TEST(DisplayWidth, KnowsWideCharacters) {
+  for (const char* wide :
+       {"\u231a", "\u2614", "\u26a1", "\u2705", "\u2728", "\u274c", "\u2b50", "\U0001F600",
+        "\U0001F680", "\U0001FAE9", "\u3042", "\uac00", "\uff21", "\U00017000", "\U00020000"})
+    EXPECT_EQ(display_width(wide), 2u) << wide;
+  for (const char* narrow : {"\u00b7", "\u2014", "\u2764", "\u3248", "\u4dc0", "\u00ad", "\uff61",
+                             "\ue000", "\ufffd", "\t", "\n", "\x1b"})
+    EXPECT_EQ(display_width(narrow), 1u) << narrow;
+}
+
 TEST(Table, PadsEveryColumnIncludingTheLast) {
   EXPECT_EQ(table_text({"NAME", "ID"}, {{"llama3.2:1b", "baf6a787fdff"}, {"m", "-"}}),
             "NAME           ID           \n"

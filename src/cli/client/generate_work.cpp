@@ -187,6 +187,13 @@ GenerateRequest generate_request(const GenerateWorkOptions& options, const std::
   return request;
 }
 
+void set_error(const std::string& why, const GenerateRequest& request, GenerateBatch& batch) {
+  batch.error = why.empty() ? "the server gave no reason" : why;
+  Json line = line_head(request, batch);
+  line["error"] = batch.error;
+  batch.line = dumped(line) + "\n";
+}
+
 void read_generate_answer(const std::string& body, const GenerateRequest& request,
                           GenerateBatch& batch) {
   const Json answer = Json::parse(body, nullptr, false);
@@ -196,22 +203,18 @@ void read_generate_answer(const std::string& body, const GenerateRequest& reques
   const Json& said = is_chat ? answer["message"] : answer;
   const char* text = is_chat ? "content" : "response";
   if (!said.contains(text) || !said[text].is_string()) fail_invalid();
+  const std::string reason = text_field(answer, "done_reason");
+  if (reason == "load")  // the server only loads the model
+    return set_error(is_chat ? "there are no messages" : "the prompt is empty", request, batch);
   batch.n_prompt = count_field(answer, "prompt_eval_count");
   batch.n_generated = count_field(answer, "eval_count");
   Json line = line_head(request, batch);
   line["response"] = said[text];
   for (const char* more : {"thinking", "tool_calls"})
     if (said.contains(more)) line[more] = said[more];
-  line["finish_reason"] = text_field(answer, "done_reason");
+  line["finish_reason"] = reason;
   line["prompt_tokens"] = batch.n_prompt;
   line["output_tokens"] = batch.n_generated;
-  batch.line = dumped(line) + "\n";
-}
-
-void set_error(const std::string& why, const GenerateRequest& request, GenerateBatch& batch) {
-  batch.error = why.empty() ? "the server gave no reason" : why;
-  Json line = line_head(request, batch);
-  line["error"] = batch.error;
   batch.line = dumped(line) + "\n";
 }
 

@@ -93,6 +93,17 @@ TEST(GenerateWork, WritesLinesOfResults) {
   EXPECT_EQ(batch.line, "{\"index\":4,\"id\":7,\"error\":\"too long\"}\n");
 }
 
+TEST(GenerateWork, ARowWithoutAPromptHasAnError) {
+  GenerateBatch batch{.row = 1};
+  read_generate_answer(R"({"response":"","done":true,"done_reason":"load"})",
+                       generate_request(options_of(), R"({"prompt":"","id":"x"})"), batch);
+  EXPECT_EQ(batch.error, "the prompt is empty");
+  EXPECT_EQ(batch.line, "{\"index\":1,\"id\":\"x\",\"error\":\"the prompt is empty\"}\n");
+  read_generate_answer(R"({"message":{"content":""},"done":true,"done_reason":"load"})",
+                       generate_request(options_of(), R"({"messages":[]})"), batch);
+  EXPECT_EQ(batch.error, "there are no messages");
+}
+
 TEST(GenerateWork, AnInvalidAnswerIsAFaultOfTheHost) {
   const GenerateRequest prompt = generate_request(options_of(), R"({"prompt":"a"})");
   const GenerateRequest chat = generate_request(options_of(), R"({"messages":[]})");

@@ -57,8 +57,9 @@ class LineHistory {
  public:
   explicit LineHistory(std::string path);                                        // reads the file
   const std::vector<std::string>& entries() const noexcept { return entries_; }  // oldest first
-  // Adds an entry and writes the file. Ignores an entry that is empty or equal to the last one. If
-  // the file cannot be written, the entry is lost when the program ends.
+  // Adds an entry, also to the file, which keeps the entries of other sessions. Ignores an entry
+  // that is empty or equal to the last one. If the file cannot be written, the entry is lost when
+  // the program ends.
   void add(const std::string& entry);
 
   static constexpr size_t kMaxEntries = 100;

@@ -51,6 +51,19 @@ TEST(LineHistory, StoresAnEntryOfSeveralLinesOnOneLine) {
   EXPECT_EQ(again.entries(), std::vector<std::string>{"one\n\n two\\n\t\"\"\""});
 }
 
+TEST(LineHistory, TwoSessionsKeepTheirEntries) {
+  const TestFolder folder;
+  const std::string path = folder.file("history");
+  LineHistory one(path);
+  LineHistory two(path);
+  one.add("a");
+  two.add("b");
+  one.add("c");
+  EXPECT_EQ(one.entries(), (std::vector<std::string>{"a", "c"}));
+  EXPECT_EQ(LineHistory(path).entries(), (std::vector<std::string>{"a", "b", "c"}));
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 1);
+}
+
 TEST(LineHistory, WorksWithoutAFile) {
   LineHistory history("");
   history.add("one");

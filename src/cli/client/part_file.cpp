@@ -22,12 +22,13 @@ constexpr auto kCheckpointTime = std::chrono::seconds(1);
 constexpr size_t kBufferBytes = size_t{1} << 20;
 constexpr uint64_t kMaxStateBytes = 1 << 20;
 
-void write_all(int file, const std::string& path, std::string_view bytes) {
+void write_all(int file, const std::string& path, std::string_view bytes, uint64_t offset) {
   while (!bytes.empty()) {
-    const ssize_t n = ::write(file, bytes.data(), bytes.size());
+    const ssize_t n = ::pwrite(file, bytes.data(), bytes.size(), static_cast<off_t>(offset));
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) throw system_error("cannot write", path, errno);
     bytes.remove_prefix(static_cast<size_t>(n));
+    offset += static_cast<uint64_t>(n);
   }
 }
 
@@ -37,7 +38,7 @@ void replace_file(const std::string& path, std::string_view bytes) {
   const int file = ::open(next.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (file < 0) throw system_error("cannot write", next, errno);
   try {
-    write_all(file, next, bytes);
+    write_all(file, next, bytes, 0);
     if (::fdatasync(file) != 0) throw system_error("cannot write", next, errno);
   } catch (...) {
     ::close(file);
@@ -105,7 +106,7 @@ bool PartFile::resume() {
   const off_t n_stored = ::lseek(file_, 0, SEEK_END);
   if (n_stored < 0 || static_cast<uint64_t>(n_stored) < n_bytes) return false;
   // Removes the rows after the last checkpoint.
-  if (::ftruncate(file_, static_cast<off_t>(n_bytes)) != 0 || ::lseek(file_, 0, SEEK_END) < 0)
+  if (::ftruncate(file_, static_cast<off_t>(n_bytes)) != 0)
     throw system_error("cannot write", part_, errno);
   n_bytes_ = n_bytes;
   n_rows_ = count(json, "rows");
@@ -118,8 +119,7 @@ bool PartFile::resume() {
 void PartFile::restart() {
   if (::unlink(state_.c_str()) != 0 && errno != ENOENT)
     throw system_error("cannot remove", state_, errno);
-  if (::ftruncate(file_, 0) != 0 || ::lseek(file_, 0, SEEK_SET) < 0)
-    throw system_error("cannot write", part_, errno);
+  if (::ftruncate(file_, 0) != 0) throw system_error("cannot write", part_, errno);
 }
 
 void PartFile::write(std::string_view bytes) {
@@ -133,8 +133,9 @@ void PartFile::append(std::string_view row) {
   ++n_rows_;
 }
 
+// Writes at the known place: a failed flush may have written a part of the buffer.
 void PartFile::flush() {
-  write_all(file_, part_, buffer_);
+  write_all(file_, part_, buffer_, n_bytes_ - buffer_.size());
   buffer_.clear();
 }
 

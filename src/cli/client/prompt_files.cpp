@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <climits>
 #include <optional>
 
 #include "base/error.h"
@@ -44,11 +45,13 @@ size_t length_to_ending(std::string_view text) {
 
 // Returns an unquoted path. Blanks in the path have a backslash before them.
 std::string_view unquoted(std::string_view text) {
+  text = text.substr(0, PATH_MAX);  // no file has a longer path
   size_t n = 0;
   while (n < text.size() && !is_space(text[n]) && text[n] != '"') {
     n += text[n] == '\\' && n + 1 < text.size() && text[n + 1] == ' ' ? 2 : 1;
   }
-  return text.substr(0, length_to_ending(text.substr(0, n)));
+  const size_t length = length_to_ending(text.substr(0, n));
+  return text.substr(0, length < PATH_MAX ? length : 0);
 }
 
 std::string without_escapes(std::string_view text) {

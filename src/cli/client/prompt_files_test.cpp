@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <climits>
 #include <fstream>
 #include <string>
 
@@ -31,6 +32,16 @@ TEST(FilesNamedIn, IgnoresOtherWords) {
                            "/a /b", "it's /a", "http://x.org/a.gif", "'/a b.png"}) {
     EXPECT_EQ(paths(text), "") << text;
   }
+}
+
+TEST(FilesNamedIn, NoPathIsLongerThanTheSystemAllows) {
+  const std::string longest = "/" + std::string(PATH_MAX - 6, 'a') + ".png";
+  EXPECT_EQ(paths(longest), "<" + longest + ">");
+  EXPECT_EQ(paths("/" + longest), "");
+  EXPECT_EQ(paths("/" + std::string(100000, 'a') + ".png /b.png"), "</b.png>");
+  std::string pasted;
+  for (int i = 0; i < 50000; ++i) pasted += "(/";
+  EXPECT_EQ(paths(pasted + " /b.png"), "</b.png>");
 }
 
 class TakeFiles : public testing::Test {

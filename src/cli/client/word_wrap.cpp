@@ -10,6 +10,7 @@ namespace {
 
 constexpr size_t kMinColumns = 10;
 constexpr size_t kMargin = 5;
+constexpr size_t kTabColumns = 8;
 
 }  // namespace
 
@@ -27,9 +28,9 @@ std::string WordWrap::wrapped(std::string_view piece) {
       word_.clear();
       continue;
     }
-    const size_t width = display_width(c);
+    const size_t width = c == "\t" ? kTabColumns - column_ % kTabColumns : display_width(c);
     const bool is_blank = c == " " || c == "\t";
-    if (column_ + width > limit_) {
+    if (column_ > 0 && column_ + width > limit_) {
       if (is_blank || word_columns_ >= column_) {  // no word to move, or the word fills the line
         out += '\n';
         column_ = word_columns_ = 0;

@@ -60,8 +60,8 @@ std::vector<FleetFinding> judge(const Fleet& fleet, const FleetHost& host, const
         FindingLevel::kFailure,
         fmt::format(
             "{} closed its port {:.1f} s after /readyz answered 503, and HAProxy needs {} s; "
-            "start it with --drain-delay 5",
-            host.name, seconds, kChecks * fleet.check_seconds)));
+            "start it with --drain-delay {}",
+            host.name, seconds, kChecks * fleet.check_seconds, kChecks * fleet.check_seconds)));
   if (watch.n_refused > 0)
     findings.push_back(
         finding(FindingLevel::kFailure,

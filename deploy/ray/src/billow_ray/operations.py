@@ -206,6 +206,8 @@ class Generate:
             text = message.get("content") if isinstance(message, dict) else None
         if not isinstance(text, str):
             raise BadAnswer("the answer has no text")
+        if document.get("done_reason") == "load":  # the server only loads the model
+            return [Outcome(error="the prompt is empty" if isinstance(rows[0], str) else "there are no messages")]
         return [Outcome(value={"response": text, "finish_reason": document.get("done_reason"),
                                "prompt_tokens": document.get("prompt_eval_count"),
                                "output_tokens": document.get("eval_count")})]

@@ -1,0 +1,67 @@
+#include "cli/fleet/drain.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "http/server.h"
+
+namespace billow::cli {
+namespace {
+
+// A host that says at the second question that it drains, and ends soon after it.
+class Host {
+ public:
+  Host() {
+    std::vector<http::Route> routes(2);
+    routes[0] = {.methods = {http::Method::kGet},
+                 .pattern = "/readyz",
+                 .handler = [this](http::Exchange& exchange) {
+                   exchange.respond(http::text_response(n_asked_++ == 0 ? 200 : 503, ""));
+                 }};
+    routes[1] = {.methods = {http::Method::kGet},
+                 .pattern = "/api/tags",
+                 .handler = [](http::Exchange& exchange) {
+                   exchange.respond(http::text_response(200, "{}"));
+                 }};
+    http::ServerOptions options;
+    options.host = "127.0.0.1";
+    server_.emplace(options, std::move(routes));
+    port_ = server_->port();
+    ender_ = std::thread([this] {
+      while (n_asked_ < 2) std::this_thread::yield();
+      server_.reset();
+    });
+  }
+  ~Host() { ender_.join(); }
+
+  uint16_t port() const { return port_; }
+
+ private:
+  std::atomic<int> n_asked_ = 0;
+  uint16_t port_ = 0;
+  std::optional<http::Server> server_;
+  std::thread ender_;
+};
+
+bool never() { return false; }
+
+TEST(FleetDrain, AdvisesADelayThatIsLongEnoughForTheChecks) {
+  const Host host;
+  Fleet fleet;
+  fleet.check_seconds = 7;
+  fleet.hosts.push_back(
+      {.name = "a", .endpoint = {.host = "127.0.0.1", .port = host.port(), .path = ""}});
+  const auto findings = watch_drain(fleet, fleet.hosts[0], std::chrono::seconds(60), never);
+  ASSERT_FALSE(findings.empty());
+  EXPECT_EQ(findings[0].level, FindingLevel::kFailure);
+  EXPECT_NE(findings[0].text.find("HAProxy needs 21 s; start it with --drain-delay 21"),
+            std::string::npos)
+      << findings[0].text;
+}
+
+}  // namespace
+}  // namespace billow::cli
