@@ -229,7 +229,7 @@ TEST_F(LocalGeneratorTest, OptionsReachTheRunner) {
   GenerationRequest request = prompt("hi", R"({"temperature":0,"stop":["x"],"num_predict":5})");
   request.logprobs = true;
   request.top_logprobs = 3;
-  run_with({.sizes = {512, 1024}, .overflow_policy = "shift", .reserve_batches = 3}, request);
+  run_with({.sizes = {512}, .overflow_policy = "shift", .reserve_batches = 3}, request);
   EXPECT_EQ(last_completion().sampling, (scheduler::Sampling{.temperature = 0.0}));
   EXPECT_EQ(last_completion().stop, std::vector<std::string>{"x"});
   EXPECT_EQ(last_completion().num_predict, 5);
