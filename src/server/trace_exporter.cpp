@@ -140,6 +140,7 @@ TraceExporter::~TraceExporter() {
 }
 
 void TraceExporter::take(std::shared_ptr<const metrics::Trace> trace) {
+  const size_t n_lost = trace->n_collector_spans();  // if the queue is full
   const auto parent = trace->parent();
   if (parent && !parent->sampled) return;
   const size_t n_spans = trace->n_spans() + 1;
@@ -153,8 +154,7 @@ void TraceExporter::take(std::shared_ptr<const metrics::Trace> trace) {
       n_waiting_spans_ += n_spans;
     }
   }
-  if (is_full)
-    return lose(&metrics::SpanCounts::n_lost_full, trace->n_collector_spans(), "the queue is full");
+  if (is_full) return lose(&metrics::SpanCounts::n_lost_full, n_lost, "the queue is full");
   changed_.notify_all();
 }
 
