@@ -38,13 +38,13 @@ class CreateLeftovers : public testing::Test {
 };
 
 TEST_F(CreateLeftovers, OfAJoinedSplit) {
+  const std::vector<std::byte> values(4);
   const auto part = [&](int32_t number) {
     gguf::Writer writer = number == 0 ? sample_gguf() : gguf::Writer();
     writer.set_int("split.no", number);
     writer.set_int("split.count", 2);
     writer.set_int("split.tensors.count", 2);
-    if (number == 1)
-      writer.add_tensor("output.weight", 0, std::vector<uint64_t>{1}, std::vector<std::byte>(4));
+    if (number == 1) writer.add_tensor("output.weight", 0, std::vector<uint64_t>{1}, values);
     return add_gguf(store, writer).text();
   };
   request.files = {{{"m-00001-of-00002.gguf", part(0)}, {"m-00002-of-00002.gguf", part(1)}}};
