@@ -71,7 +71,7 @@ class RunnerProcess final : public Runner {
       has_answered_ = true;
       if (is_unreachable()) {
         health.status = RunnerStatus::kFailed;
-        health.error = "its socket " + socket_ + " was removed";
+        health.error = "the folder of its socket, " + socket_ + ", was removed";
       }
       return health;
     } catch (const RunnerGone&) {
@@ -89,9 +89,12 @@ class RunnerProcess final : public Runner {
   }
 
  private:
-  // Returns whether somebody else has removed the socket. Health requests use an open connection,
-  // so that they still succeed.
-  bool is_unreachable() const { return ::access(socket_.c_str(), F_OK) != 0 && errno == ENOENT; }
+  // Returns whether somebody else has removed the folder of the socket. Health requests use an open
+  // connection, so that they still succeed. A runner that ends removes only its socket.
+  bool is_unreachable() const {
+    const std::string folder = socket_.substr(0, socket_.rfind('/'));
+    return ::access(folder.c_str(), F_OK) != 0 && errno == ENOENT;
+  }
 
   const std::chrono::milliseconds timeout_;
   const std::string socket_;

@@ -236,7 +236,7 @@ class Contents(OtlpTest):
     def test_a_wrong_address_is_an_error_at_the_start(self):
         for args, words in ((["--otlp", "localhost:4318"], "--otlp must be the address of a collector"),):
             done = subprocess.run([ARGS.billow, "serve", *args], capture_output=True, text=True, timeout=60, check=False)
-            self.assertEqual(done.returncode, 1)
+            self.assertEqual(done.returncode, 2)
             self.assertIn(words, done.stderr)
 
 
