@@ -234,7 +234,7 @@ class Contents(OtlpTest):
         self.assertEqual(collector.n_asked, 0)
 
     def test_a_wrong_address_is_an_error_at_the_start(self):
-        for args, words in ((["--otlp", "localhost:4318"], "--otlp must be the address of a collector"),):
+        for args, words in ((["--otlp", "localhost:4318"], "--otlp: 'localhost:4318' is not the address of a collector"),):
             done = subprocess.run([ARGS.billow, "serve", *args], capture_output=True, text=True, timeout=60, check=False)
             self.assertEqual(done.returncode, 2)
             self.assertIn(words, done.stderr)
