@@ -81,7 +81,7 @@ class App {
   answers = new SvelteMap<string, Answer>(); // by id of the message
   #store: Store = new MemoryStore();
   #setReady: () => void = () => undefined;
-  #ready = new Promise<void>((resolve) => (this.#setReady = resolve)); // when #store is the stored one
+  #ready = new Promise<void>((resolve) => (this.#setReady = resolve)); // when #store and chats are the stored ones
   #opening = ''; // the chat that open() was called for last
   #others: BroadcastChannel | null = null;
   #noticeTimer = 0;
@@ -90,7 +90,6 @@ class App {
   async start(): Promise<void> {
     addEventListener('hashchange', () => (this.way = readWay()));
     this.#store = await openStore('billow', () => this.notify(say.errors.otherTab, 0));
-    this.#setReady();
     this.isLasting = this.#store.isLasting;
     if (!this.isLasting) this.notify(say.errors.storageOff, 0);
     if ('BroadcastChannel' in globalThis) {
@@ -98,6 +97,7 @@ class App {
       this.#others.onmessage = () => void this.#reload();
     }
     this.chats = await this.#store.chats();
+    this.#setReady();
     this.isReady = true;
     void this.refreshModels();
     void json<ServerInfo>('GET', '/api/server').then((info) => (this.info = info)).catch(() => undefined);
@@ -198,6 +198,7 @@ class App {
     this.tree = treeOf(rows);
   }
   async put(chats: Chat[], messages: Message[]): Promise<void> {
+    await this.#ready;
     try {
       await this.#store.put(chats, messages);
     } catch (error) {
@@ -214,6 +215,7 @@ class App {
     this.#others?.postMessage('changed');
   }
   async removeChat(id: string): Promise<void> {
+    await this.#ready;
     // First leaves the list: an answer that ends is saved only if its chat is there.
     this.chats = this.chats.filter((chat) => chat.id !== id);
     for (const answer of this.answersOf(id)) answer.stop();
