@@ -199,7 +199,9 @@ class Caller {
     metrics::Trace& trace = *kept;
     Failure end{call.status() == 0 ? failure.status : call.status(),
                 call.error().empty() ? failure.text : call.error()};
-    if (failure.status == kClientGone || (call.is_cut_off() && end.text.empty()))
+    const bool is_gone = failure.status == kClientGone;
+    if (is_gone) end = failure;
+    if ((is_gone || call.is_cut_off()) && end.text.empty())
       end = {kClientGone, "the client disconnected"};
     const Clock::duration time = Clock::now() - trace.began();
     if (!call.model().empty()) trace.set_model(call.model());
