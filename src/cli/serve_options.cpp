@@ -70,7 +70,7 @@ void declare_contexts(CLI::App& command, ServeOptions& options) {
 void declare_models(CLI::App& command, ServeOptions& options) {
   command.add_option("--models", options.models, "Folder of the models (OLLAMA_MODELS)");
   command.add_option("--preload", options.preload,
-                     "Load this model before the server is ready, and keep it loaded; repeatable");
+                     "Load this model before the server is ready; repeatable");
   command.add_flag("--read-only", options.read_only,
                    "Refuse requests that would change stored models");
   command

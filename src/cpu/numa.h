@@ -16,12 +16,13 @@ std::vector<int> numbers_of_list(const std::string& list);
 bool has_several_nodes();
 
 // Asks the system to spread the pages of [data, data + n_bytes) over this machine's nodes. Does
-// nothing if there is one node, or if the system refuses. REQUIRES: the memory is untouched and
-// aligned to a page.
+// nothing if there is one node, if the process has a memory policy (numactl), or if the system
+// refuses. Pages that are in use stay where they are. REQUIRES: the memory is aligned to a page.
 void spread_over_nodes(void* data, size_t n_bytes);
 
 // Asks the system for pages of one node, and for others only if that node has no free memory. Does
-// nothing if the system refuses. REQUIRES: as above, and 0 <= node < 1024.
+// nothing if the process has a memory policy, or if the system refuses. REQUIRES: as above, and
+// 0 <= node < 1024.
 void put_on_node(void* data, size_t n_bytes, int node);
 
 }  // namespace billow::cpu

@@ -128,10 +128,7 @@ void KeyRing::refresh(Time now) {
   try {
     read(now);
     seen_ = current;
-    {
-      const std::scoped_lock lock(mutex_);
-      read_failure_.clear();
-    }
+    read_failure_.clear();
     log::info("API keys were read again from " + path_);
   } catch (const std::exception& error) {
     // A file with mistakes is read again after its next change. A file that the system failed to
@@ -140,10 +137,10 @@ void KeyRing::refresh(Time now) {
     const bool is_wrong = known != nullptr && (known->code() == ErrorCode::kInvalidInput ||
                                                known->code() == ErrorCode::kTooLarge);
     if (is_wrong || !current) seen_ = current;
-    const std::scoped_lock lock(mutex_);
-    ++n_read_failures_;
     if (std::exchange(read_failure_, error.what()) != error.what())
       log::warn(read_failure_ + "; the API keys stay as they were");
+    const std::scoped_lock lock(mutex_);
+    ++n_read_failures_;
   }
 }
 

@@ -128,14 +128,14 @@ class KeyRing {
   void read(Time now);
 
   const std::string path_;
-  std::mutex refresh_mutex_;  // one refresh at a time
+  std::mutex refresh_mutex_;  // one refresh at a time; guards the next two members
   std::optional<Version> seen_;
+  std::string read_failure_;  // of the last refresh; empty: the file was read
   mutable std::mutex mutex_;  // guards the members below
   std::map<store::Digest, std::shared_ptr<Account>> by_digest_;
   Accounts accounts_;
   std::array<uint64_t, kNumRefusals> n_refused_{};
   uint64_t n_read_failures_ = 0;
-  std::string read_failure_;  // of the last refresh; empty: the file was read
 };
 
 }  // namespace billow::keys

@@ -34,8 +34,7 @@ class PackedWeights {
   static size_t bytes_of(quant::Type type, size_t n_cols, size_t n_rows);
 
   // If the format of `weight` has a packed form, sets weight.packed to the place that pack() will
-  // fill. `is_expert`: one of many matrices of a layer. REQUIRES: pack() was
-  // not called.
+  // fill. `is_expert`: one of many matrices of a layer. REQUIRES: pack() was not called.
   void add(tensor::Tensor& weight, bool is_expert = false);
 
   // A range of the packed form, in bytes, and the NUMA node whose threads read its rows.

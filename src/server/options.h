@@ -46,8 +46,7 @@ struct Options {
   api::GenerationPolicy generation{};
   api::SlotFilesOptions slot_files{};  // of saved slots
   api::PictureAddressOptions picture_addresses{};
-  std::vector<std::string>
-      preload{};  // models to load before the server is ready; they stay loaded
+  std::vector<std::string> preload{};  // models to load before the server is ready
 
   registry::ClientOptions registry{};  // registries for pull and push
   std::string version = "0.33.0";      // version of Ollama in API responses; clients compare it
