@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "cli/client/progress_text.h"
 #include "cli/terminal_line.h"
+#include "cli/terminal_text.h"
 
 namespace billow::cli {
 namespace {
@@ -42,7 +43,7 @@ Console::~Console() { erase_progress(); }
 
 void Console::text(const std::string& piece) {
   if (!shows_text_ || piece.empty()) return;
-  print_now(piece);
+  print_text(piece);
   at_line_start_ = piece.ends_with('\n');
 }
 
@@ -75,6 +76,10 @@ void print_now(const std::string& text) {
   const bool is_written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
   if (!is_written || std::fflush(stdout) != 0)
     throw system_error("cannot write", "standard output", errno);
+}
+
+void print_text(const std::string& text) {
+  print_now(::isatty(STDOUT_FILENO) != 0 ? terminal_text(text) : text);
 }
 
 void finish_output() {

@@ -46,6 +46,8 @@ class Console {
 
 // Writes to standard output without buffering. Throws Error if that fails.
 void print_now(const std::string& text);
+// Writes text of a model or a server like print_now(), but a terminal gets its terminal_text().
+void print_text(const std::string& text);
 // Writes what the C library still buffers. Throws Error if that fails, or if an earlier write to
 // standard output has failed.
 void finish_output();

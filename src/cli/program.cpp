@@ -13,6 +13,7 @@
 #include "cli/command.h"
 #include "cli/config_file.h"
 #include "cli/option_checks.h"
+#include "cli/terminal_text.h"
 #include "cli/version.h"
 
 namespace billow::cli {
@@ -160,10 +161,12 @@ std::vector<std::string> words_of(const CLI::App& app, int argc, char** argv) {
 }  // namespace
 
 int report_error(const std::string& message) {
-  const bool colour = ::isatty(STDERR_FILENO) != 0;
+  const bool is_terminal = ::isatty(STDERR_FILENO) != 0;
   std::fflush(stdout);
-  std::fprintf(stderr, "%s %s\n",
-               colour ? "\033[1;31mbillow: error:\033[0m" : "billow: error:", message.c_str());
+  if (is_terminal)
+    std::fprintf(stderr, "\033[1;31mbillow: error:\033[0m %s\n", terminal_text(message).c_str());
+  else
+    std::fprintf(stderr, "billow: error: %s\n", message.c_str());
   return kFailed;
 }
 

@@ -5,6 +5,8 @@
 
 #include <cstdio>
 
+#include "cli/terminal_text.h"
+
 namespace billow::cli {
 namespace {
 
@@ -27,10 +29,10 @@ size_t progress_columns() {
 // Without automatic wrap, the line stays in one row, even if the terminal becomes narrower before
 // it shows the line.
 void draw_line(const std::string& text) {
-  put(std::string(kErase) + "\033[?7l" + text + "\r\033[?7h");
+  put(std::string(kErase) + "\033[?7l" + terminal_text(text) + "\r\033[?7h");
 }
 
-void end_line(const std::string& text) { put(std::string(kErase) + text + "\n"); }
+void end_line(const std::string& text) { put(std::string(kErase) + terminal_text(text) + "\n"); }
 
 void erase_line() { put(kErase); }
 

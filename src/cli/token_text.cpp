@@ -19,6 +19,11 @@ tokenizer::TokenId parse_id(std::string_view word, const tokenizer::Tokenizer& t
                                             std::to_string(tokenizer.n_tokens() - 1) + ")");
 }
 
+// Returns whether terminals obey the character.
+bool is_control(char32_t character) {
+  return character < 0x20 || (character >= 0x7F && character < 0xA0);
+}
+
 }  // namespace
 
 void append_token_ids(std::string_view words, const tokenizer::Tokenizer& tokenizer,
@@ -46,12 +51,14 @@ std::string visible_text(std::string_view bytes) {
       out += "\\t";
     } else if (character == "\\") {
       out += "\\\\";
-    } else if (point.valid && point.value >= 0x20 && point.value != 0x7F) {
+    } else if (point.valid && !is_control(point.value)) {
       out += character;
     } else {
-      char escape[5];
-      std::snprintf(escape, sizeof escape, "\\x%02X", static_cast<unsigned char>(character[0]));
-      out += escape;
+      for (const char byte : character) {
+        char escape[5];
+        std::snprintf(escape, sizeof escape, "\\x%02X", static_cast<unsigned char>(byte));
+        out += escape;
+      }
     }
   }
   return out;

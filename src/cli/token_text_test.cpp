@@ -43,7 +43,8 @@ TEST(TokenText, NamesInvalidIdsAndTheValidRange) {
 }
 
 TEST(TokenText, ShowsPiecesOnOneLine) {
-  EXPECT_EQ(visible_text("a\nb\tc\\d\r\x1b\xff\u00e9"), "a\\nb\\tc\\\\d\\x0D\\x1B\\xFF\u00e9");
+  EXPECT_EQ(visible_text("a\nb\tc\\d\r\x1b\xff\u00e9\u009b"),
+            "a\\nb\\tc\\\\d\\x0D\\x1B\\xFF\u00e9\\xC2\\x9B");
   EXPECT_EQ(json_piece("\u00e9").dump(), "\"\u00e9\"");
   EXPECT_EQ(json_piece("\xc3").dump(), "[195]");
 }

@@ -53,7 +53,7 @@ class Management(ClientCase):
         self.ok("show", "-v", "m")
         self.assertEqual(self.asked("/api/show")[-1], {"model": "m", "verbose": True})
         self.refused("billow: error: only one of '--license', '--modelfile', '--parameters', '--system', or '--template' can be "
-                     "specified\n", "show", "m", "--license", "--system")
+                     "specified. See 'billow show --help'.\n", "show", "m", "--license", "--system", status=2)
 
     def test_cp_rm_and_stop_report_what_they_did(self):
         self.answer(POST_api_copy=(200, b""), DELETE_api_delete=(200, b""), POST_api_generate={"done": True})
@@ -265,10 +265,10 @@ class Run(ClientCase):
             {"model": "m", "prompt": "x", "think": False}])
 
     def test_invalid_options(self):
-        self.refused('billow: error: invalid value for --think: "hard" (must be true, false, high, medium, low, or max)\n',
-                     "run", "m", "x", "--think=hard")
-        self.refused('billow: error: time: invalid duration "soon"\n', "run", "m", "x", "--keepalive", "soon")
-        self.assertEqual(billow("run", "m", "x", "--format", "xml", env=self.env).returncode, 1)
+        self.refused('billow: error: invalid value for --think: "hard" (must be true, false, high, medium, low, or max). '
+                     "See 'billow run --help'.\n", "run", "m", "x", "--think=hard", status=2)
+        self.refused('billow: error: time: invalid duration "soon". See \'billow run --help\'.\n', "run", "m", "x", "--keepalive", "soon", status=2)
+        self.assertEqual(billow("run", "m", "x", "--format", "xml", env=self.env).returncode, 2)
         self.assertEqual(self.server.asked, [])
 
     def test_thinking_is_separated_or_hidden(self):
@@ -418,6 +418,26 @@ class Run(ClientCase):
                 self.assertTrue(any(re.search(r" 50% ▕█+ +▏ 1.5 MB/  3 MB", line) for line in lines), lines)
                 self.assertTrue(any(re.search(r"[0-9] MB/s +\d+s", line) for line in lines), lines)
                 self.assertEqual(max(len(line) for line in lines if "100%" in line), columns - 26, "the bar fills the rest")
+
+    def test_control_characters_have_no_effect_on_a_terminal(self):
+        title, clipboard = "\x1b]0;mine\x07", "\x1b]52;c;aGk=\x1b\\"
+        self.answer(POST_api_show=SHOWN | {"system": title, "messages": [{"role": "assistant", "content": clipboard}]},
+                    POST_api_chat=chatted(f"a{title}b", f"{clipboard}\x9b2J end"), POST_api_generate=generated(title),
+                    GET_api_tags={"models": [{"name": title, "size": 1, "digest": DIGEST, "modified_at": "2020-01-02T03:04:05Z"}]})
+        self.assertEqual(self.ok("show", "m", "--system"), title)  # not a terminal: the exact bytes
+        self.assertEqual(self.ok("run", "m", "x"), f"{title}\n\n")
+        self.answer(POST_api_generate={"done": True, "done_reason": "load"})
+        term = Job(self.env, "run", "m")
+        self.addCleanup(term.close)
+        term.wait_for("␛]52;c;aGk=␛\\")
+        term.ask("hi", "␛]52;c;aGk=␛\\\N{REPLACEMENT CHARACTER}2J end")
+        term.ask("/show system", "␛]0;mine␇")
+        term.ask("/list", "␛]0;mine␇")
+        self.answer(POST_api_chat=(500, {"error": title}))
+        term.ask("hi", "␛]0;mine␇")
+        self.assertEqual(term.leave("\x04"), 0)
+        for text in (title, clipboard, "\x9b"):
+            self.assertNotIn(text.encode(), term.shown)
 
     def test_errors_before_and_during_an_answer(self):
         self.answer(POST_api_generate=(500, {"error": "oh no"}))

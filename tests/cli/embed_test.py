@@ -283,9 +283,14 @@ class Failures(EmbedTest):
     def test_checks_arguments_before_the_first_request(self):
         for args, words in ((["--in", "x", "text"], "not both"), (["--rows", "1:2"], "--rows needs --in"),
                             (["--in", "x", "--rows", "5:2"], "--rows must be A:B"), (["--in", "x", "--rows", "5"], "A:B"),
-                            (["--truncate", "up", "a"], "none, left or right"), (["--jobs", "0", "a"], "at least 1"),
+                            (["--truncate", "up", "a"], "none, left or right"), (["--jobs", "0", "a"], "'0' is not a whole number from 1 to 1024"),
+                            (["--jobs", "1025", "a"], "from 1 to 1024"), (["--batch", "0", "a"], "of at least 1"),
+                            (["--timeout", "-1", "a"], "'-1' is not a number from 0 to 86400"), (["--timeout", "nan", "a"], "not a number"),
+                            (["--pooling", "none", "a"], "does not give one vector"),
                             (["a", "--out", "v.parquet"], "Parquet is not supported")):
-            self.assertIn(words, self.error(*args, status=1))
+            message = self.error(*args, status=2)
+            self.assertIn(words, message)
+            self.assertTrue(message.endswith("See 'billow embed --help'.\n"), message)
         self.assertEqual(self.server.asked, [])
 
 
@@ -302,6 +307,13 @@ class Fingerprints(EmbedTest):
         self.assertEqual(self.fingerprint("--op", "embed"), expected)
         self.assertNotEqual(self.fingerprint("--pooling", "cls"), expected)
         self.assertEqual(json.loads(self.fingerprint("--json"))["of"], json.loads(canonical))
+
+    def test_wrong_arguments_are_refused(self):
+        for args, message in ((["--op", "chat"], "--op must be embed, not 'chat'."), (["--truncate", "up"], "--truncate must be none, left or right, not 'up'.")):
+            done = billow("fingerprint", "--model", "m", *args, env=self.env)
+            self.assertEqual((done.returncode, done.stderr.decode()), (2, f"billow: error: {message} See 'billow fingerprint --help'.\n"))
+        self.assertEqual(billow("fingerprint", env=self.env).returncode, 2)
+        self.assertEqual(self.server.asked, [])
 
     def test_fails_if_the_server_reports_no_digest(self):
         self.server.answers["POST /api/show"] = {"modelfile": "FROM m"}

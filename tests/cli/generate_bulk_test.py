@@ -231,18 +231,19 @@ class Arguments(BulkTest):
         for args, name in ((["--prompt", "a"], "--prompt"), (["--chat"], "--chat"), (["--max-time", 3], "--max-time"),
                            (["--grammar", path], "--grammar"), (["--logprobs", 2], "--logprobs"), (["--json"], "--json"),
                            (["--kv-type", "f32"], "--kv-type"), (["--context-sizes", "64"], "--context-sizes")):
-            self.assertEqual(self.error("--in", path, *args, status=1),
-                             f"billow: error: {name} is not possible with --in: the work is done by a server\n")
+            self.assertEqual(self.error("--in", path, *args, status=2), f"billow: error: {name} is not possible with --in: "
+                             "the work is done by a server. See 'billow generate --help'.\n")
         self.assertEqual(self.server.asked, [])
 
     def test_options_of_bulk_work_need_a_file(self):
         for args in (["--out", "x"], ["--rows", "1:2"], ["--jobs", 3], ["--max-errors", 3], ["--field", "q"]):
-            self.assertEqual(self.error(*args, status=1), f"billow: error: {args[0]} needs --in\n")
+            self.assertEqual(self.error(*args, status=2), f"billow: error: {args[0]} needs --in. See 'billow generate --help'.\n")
 
     def test_wrong_arguments_are_errors(self):
         path = self.rows_of(1)
-        self.assertIn("--jobs must be at least 1", self.error("--in", path, "--jobs", 0, status=1))
-        self.assertIn("--rows must be A:B", self.error("--in", path, "--rows", "5:2", status=1))
+        self.assertIn("'0' is not a whole number from 1 to 1024", self.error("--in", path, "--jobs", 0, status=2))
+        self.assertIn("'nan' is not a number from 0 to 86400", self.error("--in", path, "--timeout", "nan", status=2))
+        self.assertIn("--rows must be A:B", self.error("--in", path, "--rows", "5:2", status=2))
         self.assertIn("nowhere.jsonl", self.error("--in", self.dir / "nowhere.jsonl", status=65))
         self.assertIn("there is no column 'prompt'", self.error("--in", self.file("in.csv", "a\n1\n"), status=65))
 

@@ -221,14 +221,15 @@ class Status(Fleet):
 
 class Usage(unittest.TestCase):
     def wrong(self, message, *arguments, status):
+        message += ". See 'billow fleet --help'." if status == 2 else ""
         done = subprocess.run([options.billow, "fleet", *arguments], capture_output=True, text=True)
         self.assertEqual((done.returncode, done.stdout, done.stderr), (status, "", f"billow: error: {message}\n"))
 
     def test_wrong_words(self):
-        self.wrong("unknown action 'chek'; the actions are config, check and status", "chek", "--hosts", "x", status=1)
-        self.wrong("--hosts FILE is required", "check", status=1)
-        self.wrong("'billow fleet config' has no option --json", "config", "--hosts", "x", "--json", status=1)
-        self.wrong("--timeout must be above 0 and at most 3600 seconds", "check", "--hosts", "x", "--timeout", "0", status=1)
+        self.wrong("unknown action 'chek'; the actions are config, check and status", "chek", "--hosts", "x", status=2)
+        self.wrong("--hosts FILE is required", "check", status=2)
+        self.wrong("'billow fleet config' has no option --json", "config", "--hosts", "x", "--json", status=2)
+        self.wrong("--timeout must be above 0 and at most 3600 seconds", "check", "--hosts", "x", "--timeout", "0", status=2)
         with tempfile.TemporaryDirectory() as folder:
             self.wrong(f"{folder}: is a folder; name a TOML file", "config", "--hosts", folder, status=1)
             self.wrong(f"cannot read the hosts file {folder}/none: No such file or directory", "config", "--hosts", folder + "/none", status=1)

@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "cli/client/format.h"
 #include "cli/client/show_text.h"
+#include "cli/terminal_text.h"
 
 namespace billow::cli {
 namespace {
@@ -43,9 +44,9 @@ void AnswerPrinter::take(const Json& object) {
   if (!piece.empty() || has_calls) stop_thinking();
   if (!piece.empty()) {
     text_ += piece;
-    write_(wrap_.wrapped(piece));
+    show(piece);
   }
-  if (has_calls) write_(calls_text(*calls));
+  if (has_calls) write_(shown(calls_text(*calls)));
 }
 
 void AnswerPrinter::think(const std::string& piece) {
@@ -57,8 +58,14 @@ void AnswerPrinter::think(const std::string& piece) {
                           : "Thinking...\n");
     is_thinking_ = true;
   }
-  write_(wrap_.wrapped(piece));
+  show(piece);
 }
+
+std::string AnswerPrinter::shown(const std::string& text) const {
+  return style_.is_terminal ? terminal_text(text) : text;
+}
+
+void AnswerPrinter::show(const std::string& piece) { write_(wrap_.wrapped(shown(piece))); }
 
 void AnswerPrinter::stop_thinking() {
   if (!is_thinking_) return;

@@ -14,6 +14,7 @@ namespace billow::cli {
 struct AnswerStyle {
   size_t n_columns = 0;  // width of the terminal, for word wrap; 0: do not wrap
   bool colours = false;
+  bool is_terminal = false;  // the answer is shown as its terminal_text()
   bool hides_thinking = false;
 };
 
@@ -34,6 +35,9 @@ class AnswerPrinter {
  private:
   void think(const std::string& piece);
   void stop_thinking();
+  // Returns text of the model for the output.
+  std::string shown(const std::string& text) const;
+  void show(const std::string& piece);
 
   AnswerStyle style_;
   Write write_;

@@ -37,6 +37,14 @@ TEST(AnswerPrinter, ResetsTheColourAtTheEnd) {
   EXPECT_EQ(printed({.colours = true}, {content("Yes")}), "Yes");
 }
 
+TEST(AnswerPrinter, ShowsControlCharactersOnTerminals) {
+  const std::initializer_list<Json> objects = {thinking("\033[2J"), content("a\033]0;b\a\n")};
+  EXPECT_EQ(printed({.is_terminal = true}, objects),
+            "Thinking...\n␛[2J\n...done thinking.\n\na␛]0;b␇\n");
+  // A file gets the exact bytes.
+  EXPECT_EQ(printed({}, {content("a\033]0;b\a\n")}), "a\033]0;b\a\n");
+}
+
 TEST(AnswerPrinter, ReportsCalledFunctions) {
   const Json call = {
       {"message",

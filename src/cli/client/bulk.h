@@ -44,6 +44,9 @@ std::string at_rows(const std::string& origin, uint64_t first, size_t n, const s
 // line on standard error. Other exceptions pass through.
 void run_bulk_command(const std::function<void()>& command);
 
+inline constexpr size_t kMaxJobs = 1024;  // each job is a thread and a connection
+inline constexpr double kMaxTimeoutSeconds = 86400.0;
+
 struct RowRange {
   uint64_t begin = 0;
   uint64_t end = UINT64_MAX;

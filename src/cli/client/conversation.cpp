@@ -22,6 +22,7 @@
 #include "cli/client/terminal_modes.h"
 #include "cli/console.h"
 #include "cli/interrupt.h"
+#include "cli/terminal_text.h"
 
 namespace billow::cli {
 namespace {
@@ -39,7 +40,7 @@ bool shows_colours() {
 
 void print_error(const std::string& text) {
   std::fflush(stdout);
-  std::fputs(text.c_str(), stderr);
+  std::fputs((::isatty(STDERR_FILENO) != 0 ? terminal_text(text) : text).c_str(), stderr);
 }
 
 // Ends the program on Ctrl-C during a request that cannot be cancelled.
@@ -148,8 +149,8 @@ void Conversation::show(const std::string& field) {
   const InterruptWatch watch(leave);
   const Json reply = client_.post("/api/show", session_.show_request());
   if (field == "info") return print_error(show_text(reply, false));
-  if (field == "parameters") return print_now(session_.parameters_text(reply));
-  print_now(session_.field_text(field, reply));
+  if (field == "parameters") return print_text(session_.parameters_text(reply));
+  print_text(session_.field_text(field, reply));
 }
 
 void Conversation::load(const std::string& model) {
@@ -162,7 +163,7 @@ void Conversation::load(const std::string& model) {
     session_.load(model, model_facts(reply));
     print_error(think_warning(model, session_.settings().think, session_.facts()));
     print_error(template_warning(model, session_.facts()));
-    print_now(opening_text(reply));
+    print_text(opening_text(reply));
   } catch (const ApiError& error) {
     if (error.status() != 404) throw;
     print_now("Couldn't find model '" + model + "'\n");
@@ -185,7 +186,7 @@ void Conversation::list() {
   const InterruptWatch watch(leave);
   const auto now =
       std::chrono::time_point_cast<std::chrono::milliseconds>(std::chrono::system_clock::now());
-  print_now(list_table(client_.get("/api/tags"), "", now));
+  print_text(list_table(client_.get("/api/tags"), "", now));
 }
 
 }  // namespace
@@ -194,6 +195,7 @@ ShownAnswer show_answer(ApiClient& client, const std::string& path, const Json& 
                         const SessionSettings& settings) {
   AnswerPrinter printer({.n_columns = settings.wraps_words ? terminal_columns() : 0,
                          .colours = shows_colours(),
+                         .is_terminal = ::isatty(STDOUT_FILENO) != 0,
                          .hides_thinking = settings.hides_thinking},
                         print_now);
   Json last = Json::object();

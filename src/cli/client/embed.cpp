@@ -19,6 +19,7 @@
 #include "cli/command.h"
 #include "cli/console.h"
 #include "cli/interrupt.h"
+#include "cli/option_checks.h"
 #include "metrics/request_id.h"
 
 namespace billow::cli {
@@ -128,18 +129,16 @@ size_t run_all(const Options& options, BulkQueue<EmbedBatch>& queue, Texts& text
 }
 
 void check(const Options& options, const std::vector<std::string>& words) {
-  if (options.work.model.empty()) throw Error(ErrorCode::kInvalidInput, "--model is required");
-  if (!options.rows.in.empty() && !words.empty())
-    throw Error(ErrorCode::kInvalidInput, "give texts or --in, not both");
-  if (options.rows.in.empty() && !options.rows.rows.empty())
-    throw Error(ErrorCode::kInvalidInput, "--rows needs --in");
-  if (options.batch == 0 || options.n_jobs == 0)
-    throw Error(ErrorCode::kInvalidInput, "--batch and --jobs must be at least 1");
+  if (options.work.model.empty()) refuse_usage("--model is required");
+  if (!options.rows.in.empty() && !words.empty()) refuse_usage("give texts or --in, not both");
+  if (options.rows.in.empty() && !options.rows.rows.empty()) refuse_usage("--rows needs --in");
   if (options.work.recipe.pooling == "none")
-    throw Error(ErrorCode::kInvalidInput, "--pooling none does not give one vector for each text");
-  check_truncation(options.work.recipe.truncation);
-  parse_rows(options.rows.rows);
-  vector_format_of(options.out);
+    refuse_usage("--pooling none does not give one vector for each text");
+  as_usage([&] {
+    check_truncation(options.work.recipe.truncation);
+    parse_rows(options.rows.rows);
+    vector_format_of(options.out);
+  });
 }
 
 void run(Options options, const std::vector<std::string>& words) {
@@ -210,10 +209,13 @@ void add_embed(CLI::App& app) {
   command.add_flag("--no-normalize", options->no_normalise, "Do not normalize the vectors");
   command.add_option("--truncate", recipe.truncation,
                      "Where to cut a text that is too long: right (default) or left; none: fail");
-  command.add_option("--batch", options->batch, "Texts per request (32)");
-  command.add_option("--jobs", options->n_jobs, "Requests in flight (4)");
-  command.add_option("--timeout", options->timeout_s,
-                     "Seconds of retries while the server is busy (10)");
+  command.add_option("--batch", options->batch, "Texts per request (32)")->check(whole_number(1));
+  command.add_option("--jobs", options->n_jobs, "Requests in flight (4)")
+      ->check(whole_number(1, kMaxJobs));
+  command
+      .add_option("--timeout", options->timeout_s,
+                  "Seconds of retries while the server is busy (10)")
+      ->check(number(0.0, kMaxTimeoutSeconds));
 }
 
 }  // namespace billow::cli

@@ -11,6 +11,7 @@
 #include "cli/client/vector_recipe.h"
 #include "cli/command.h"
 #include "cli/console.h"
+#include "cli/option_checks.h"
 
 namespace billow::cli {
 namespace {
@@ -24,12 +25,11 @@ struct Options {
 };
 
 void run(Options options) {
-  if (options.model.empty()) throw Error(ErrorCode::kInvalidInput, "--model is required");
-  if (options.operation != "embed") {
-    throw Error(ErrorCode::kUnsupported, "--op must be embed, not '" + options.operation + "'");
-  }
+  if (options.model.empty()) refuse_usage("--model is required");
+  if (options.operation != "embed")
+    refuse_usage("--op must be embed, not '" + options.operation + "'");
   VectorRecipe& recipe = options.recipe;
-  check_truncation(recipe.truncation);
+  as_usage([&] { check_truncation(recipe.truncation); });
   recipe.normalise = !options.no_normalise;
   recipe.weights = weights_digest(*connected_client(), options.model);
   if (!options.json) return print_now(fingerprint(recipe) + "\n");

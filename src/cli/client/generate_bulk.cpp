@@ -22,6 +22,7 @@
 #include "cli/console.h"
 #include "cli/generate_options.h"
 #include "cli/interrupt.h"
+#include "cli/option_checks.h"
 
 namespace billow::cli {
 namespace {
@@ -86,8 +87,7 @@ void refuse_local_options(const CLI::App& command) {
   for (const RequestOption& option : kRequestOptions) known.insert(command.get_option(option.flag));
   for (const CLI::Option* option : command.get_options()) {
     if (option->count() == 0 || known.contains(option)) continue;
-    throw Error(ErrorCode::kInvalidInput,
-                option->get_name() + " is not possible with --in: the work is done by a server");
+    refuse_usage(option->get_name() + " is not possible with --in: the work is done by a server");
   }
 }
 
@@ -202,7 +202,7 @@ void report(const Totals& totals, const Totals& before, Clock::duration time) {
 void run(const CLI::App& command, const GenerateOptions& options) {
   const GenerateBulkOptions& bulk = options.bulk;
   refuse_local_options(command);
-  if (bulk.n_jobs == 0) throw Error(ErrorCode::kInvalidInput, "--jobs must be at least 1");
+  as_usage([&] { (void)parse_rows(bulk.rows.rows); });
   GenerateWorkOptions work = work_options(command, options);
   BulkRows rows(bulk.rows, true);
   std::string job;
@@ -251,9 +251,11 @@ void GenerateBulkOptions::declare(CLI::App& command) {
       "With --in, for .jsonl: the field with the prompt or the messages; default: prompt or "
       "messages");
   add("--column", rows.column, "With --in, for .csv: the column with the prompt (prompt)");
-  add("--jobs,--concurrency", n_jobs, "With --in: requests in flight (8)");
+  add("--jobs,--concurrency", n_jobs, "With --in: requests in flight (8)")
+      ->check(whole_number(1, kMaxJobs));
   add("--max-errors", max_errors, "With --in: stop after more rows with errors (1000); -1: never");
-  add("--timeout", timeout_s, "With --in: seconds of retries while the server is busy (60)");
+  add("--timeout", timeout_s, "With --in: seconds of retries while the server is busy (60)")
+      ->check(number(0.0, kMaxTimeoutSeconds));
 }
 
 void generate_in_bulk(const CLI::App& command, const GenerateOptions& options) {
@@ -266,8 +268,7 @@ void generate_in_bulk(const CLI::App& command, const GenerateOptions& options) {
 
 void refuse_bulk_options(const CLI::App& command) {
   for (const char* name : kBulkOptions)
-    if (command.count(name) > 0)
-      throw Error(ErrorCode::kInvalidInput, std::string(name) + " needs --in");
+    if (command.count(name) > 0) refuse_usage(std::string(name) + " needs --in");
 }
 
 }  // namespace billow::cli

@@ -26,9 +26,9 @@ struct GenerateBulkOptions {
 };
 
 // Runs the command with the options that were given on the command line. Options without an
-// equivalent in the server's API throw Error. Ends the program if the job fails.
+// equivalent in the server's API are wrong usage. Ends the program if the job fails.
 void generate_in_bulk(const CLI::App& command, const GenerateOptions& options);
-// Throws Error if the command line has an option of bulk work.
+// Refuses a command line that has an option of bulk work as wrong usage.
 void refuse_bulk_options(const CLI::App& command);
 
 }  // namespace billow::cli

@@ -15,6 +15,7 @@
 #include "cli/client/tables.h"
 #include "cli/command.h"
 #include "cli/console.h"
+#include "cli/option_checks.h"
 
 namespace billow::cli {
 namespace {
@@ -27,12 +28,12 @@ WallTime now() {
 
 void list(const Words& words) {
   const Json reply = connected_client()->get("/api/tags");
-  print_now(list_table(reply, words.empty() ? "" : words[0], now()));
+  print_text(list_table(reply, words.empty() ? "" : words[0], now()));
 }
 
 void ps(const Words& words) {
   const Json reply = connected_client()->get("/api/ps");
-  print_now(ps_table(reply, words.empty() ? "" : words[0], now()));
+  print_text(ps_table(reply, words.empty() ? "" : words[0], now()));
 }
 
 void copy(const Words& words) {
@@ -91,9 +92,9 @@ std::string shown_field(const ShowOptions& options) {
   for (const auto& [is_set, name] : flags) {
     if (!is_set) continue;
     if (!field.empty()) {
-      throw Error(ErrorCode::kInvalidInput,
-                  "only one of '--license', '--modelfile', '--parameters', '--system', or "
-                  "'--template' can be specified");
+      refuse_usage(
+          "only one of '--license', '--modelfile', '--parameters', '--system', or "
+          "'--template' can be specified");
     }
     field = name;
   }
@@ -105,9 +106,9 @@ void show(const ShowOptions& options, const Words& words) {
   Json request = {{"model", words[0]}};
   if (options.verbose) request["verbose"] = true;
   const Json reply = connected_client()->post("/api/show", request);
-  if (field.empty()) return print_now(show_text(reply, options.verbose));
+  if (field.empty()) return print_text(show_text(reply, options.verbose));
   const bool is_raw = field == "system" || field == "template";
-  print_now(text_field(reply, field.c_str()) + (is_raw ? "" : "\n"));
+  print_text(text_field(reply, field.c_str()) + (is_raw ? "" : "\n"));
 }
 
 }  // namespace

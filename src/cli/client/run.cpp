@@ -21,6 +21,7 @@
 #include "cli/command.h"
 #include "cli/console.h"
 #include "cli/interrupt.h"
+#include "cli/option_checks.h"
 #include "registry/web_file.h"
 
 namespace billow::cli {
@@ -117,20 +118,21 @@ void chat(ApiClient& client, const std::string& model, const Options& options,
   // The editor comes first, so that it receives text that is typed while the model is loading.
   const std::unique_ptr<LineEditor> editor = session_line_editor();
   load_model(client, model, options.session);
-  print_now(opening_text(show_reply));
+  print_text(opening_text(show_reply));
   Session session(model, options.session, model_facts(show_reply));
   converse(client, session, *editor);
 }
 
 void check(const Options& options) {
-  const std::string& think = options.session.think;
-  if (!think.empty() && !is_think_value(think)) {
-    throw Error(ErrorCode::kInvalidInput,
-                "invalid value for --think: \"" + think +
-                    "\" (must be true, false, high, medium, low, or max)");
+  const SessionSettings& settings = options.session;
+  if (!settings.think.empty() && !is_think_value(settings.think)) {
+    refuse_usage("invalid value for --think: \"" + settings.think +
+                 "\" (must be true, false, high, medium, low, or max)");
   }
-  if (!options.session.keep_alive.empty()) (void)keep_alive_json(options.session.keep_alive);
-  (void)format_json(options.session.format);
+  as_usage([&] {
+    if (!settings.keep_alive.empty()) (void)keep_alive_json(settings.keep_alive);
+    (void)format_json(settings.format);
+  });
 }
 
 // Returns the server's model name for a word of the command line: a name, a path or an address.

@@ -12,7 +12,7 @@ namespace billow::cli {
 VectorFormat vector_format_of(const std::string& path) {
   const std::string name = lower_case(path);
   if (name.ends_with(".parquet")) {
-    throw Error(ErrorCode::kUnsupported,
+    throw Error(ErrorCode::kInvalidInput,
                 path + ": Parquet is not supported; write .npy or .jsonl and convert the file");
   }
   return name.ends_with(".npy") ? VectorFormat::kNumpy : VectorFormat::kJsonLines;

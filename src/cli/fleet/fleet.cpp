@@ -24,6 +24,7 @@
 #include "cli/fleet/placement.h"
 #include "cli/fleet/survey.h"
 #include "cli/interrupt.h"
+#include "cli/option_checks.h"
 #include "cli/program.h"
 
 namespace billow::cli {
@@ -154,27 +155,26 @@ const std::vector<Action>& actions() {
   return rows;
 }
 
-// Throws for an option that the action does not have.
+// Refuses an option that the action does not have.
 void check_options(const CLI::App& command, const Action& action) {
   for (const char* name : {"--json", "--timeout", "--probe", "--drain", "--watch"}) {
     const bool is_own =
         std::ranges::any_of(action.options, [&](const std::string& own) { return own == name; });
     if (command.count(name) > 0 && !is_own)
-      throw Error(ErrorCode::kInvalidInput,
-                  fmt::format("'billow fleet {}' has no option {}", action.name, name));
+      refuse_usage(fmt::format("'billow fleet {}' has no option {}", action.name, name));
   }
   if (command.count("--probe") > 0 && command.count("--drain") > 0)
-    throw Error(ErrorCode::kInvalidInput, "--probe and --drain are two different checks");
+    refuse_usage("--probe and --drain are two different checks");
 }
 
 void run(const CLI::App& command, const std::string& name, const Options& options) {
   const auto action = std::ranges::find(actions(), name, &Action::name);
   if (action == actions().end())
-    throw Error(ErrorCode::kInvalidInput,
-                fmt::format("unknown action '{}'; the actions are config, check and status", name));
-  if (options.hosts.empty()) throw Error(ErrorCode::kInvalidInput, "--hosts FILE is required");
+    refuse_usage(
+        fmt::format("unknown action '{}'; the actions are config, check and status", name));
+  if (options.hosts.empty()) refuse_usage("--hosts FILE is required");
   if (!(options.timeout > 0 && options.timeout <= kMaxTimeout))
-    throw Error(ErrorCode::kInvalidInput, "--timeout must be above 0 and at most 3600 seconds");
+    refuse_usage("--timeout must be above 0 and at most 3600 seconds");
   check_options(command, *action);
   action->run(options);
 }

@@ -1,0 +1,16 @@
+// Makes text of models and servers safe for a terminal. Pure and thread-safe.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace billow::cli {
+
+// Returns `text` with its control characters as visible symbols, so that no text of a model or a
+// server can move the cursor, set the title or write the clipboard: ESC becomes U+241B. Keeps tabs
+// and line ends. Drops a carriage return before a line feed. U+FFFD replaces U+0080 to U+009F,
+// which have no symbol, and invalid bytes. The result for pieces of a stream does not depend on the
+// pieces, if no piece ends inside a character or between "\r" and "\n".
+std::string terminal_text(std::string_view text);
+
+}  // namespace billow::cli
