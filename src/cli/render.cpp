@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "api/json_reader.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "cli/command.h"
@@ -39,10 +40,14 @@ std::string read_file(const std::string& path) {
 // Reads the template's variables: an object, or an array of messages only.
 Json read_input(const std::string& path) {
   Json input;
+  const std::string name = path == "-" ? "standard input" : path;
   try {
-    input = Json::parse(read_file(path));
+    input = Json::parse(read_file(path), [&](int depth, Json::parse_event_t, const Json&) {
+      if (depth > static_cast<int>(api::kMaxJsonDepth))
+        throw Error(ErrorCode::kInvalidInput, name + ": the JSON is nested too deep");
+      return true;
+    });
   } catch (const Json::parse_error& error) {
-    const std::string name = path == "-" ? "standard input" : path;
     throw Error(ErrorCode::kInvalidInput,
                 name + ": not JSON at byte " + std::to_string(error.byte) +
                     "; give an object of variables or an array of messages");

@@ -73,6 +73,11 @@ class Commands(ProgramTest):
         self.assertIn(1, tokens(rendered))  # <|im_start|>
         self.assertGreater(len(tokens(rendered)), len(tokens(b"hello there")))
 
+    def test_render_refuses_wrong_variables(self):
+        for text, names in ((b"{", ["standard input: not JSON at byte 2"]), (b'{"a":1,}', ["not JSON at byte 8"]),
+                            (b'{"a":' + b"[" * 200_000 + b"]" * 200_000 + b"}", ["nested too deep"])):
+            self.refused("render", "--model", self.model, stdin=text, names=names)
+
     def test_generate_streams_the_text_of_its_json(self):
         args = ["generate", "--model", self.model, "--prompt", "hello there", "--raw", "--num-predict", 20, "--seed", 5]
         text = json.loads(self.ok(*args, "--json"))["response"]

@@ -164,10 +164,11 @@ class Rows(Folder):
             self.assertEqual(spans[-1][1] if spans else 0, len(data))
 
     def test_a_bad_row_has_an_error_that_says_why(self):
-        text = '{"text":"a","n":1}\n[1]\nnonsense\n{"n":2}\n{"text":7}\n{"text":"b","n":"x"}\n{"text":"c"}\n'
+        deep = '{"text":"a","n":%s}' % ("[" * 200_000 + "]" * 200_000)
+        text = deep + '\n{"text":"a","n":1}\n[1]\nnonsense\n{"n":2}\n{"text":7}\n{"text":"b","n":"x"}\n{"text":"c"}\n'
         rows, _ = self.read(self.job(self.lines("a.jsonl", '{"text":"0","n":0}\n' * 1000 + text), shard_rows=9999, keep=["n"]))
         self.assertEqual([str(row[1]) for row in rows[1000:]], [
-            "a", "it is not a JSON object", "it is not a JSON object", "it has no text 'text'", "it has no text 'text'",
+            "it is not a JSON object", "a", "it is not a JSON object", "it is not a JSON object", "it has no text 'text'", "it has no text 'text'",
             "its 'n' is not int64", "c"])
         path = self.table("a.parquet", 3, 3, text=pa.array(["a", None, "c"]))
         self.assertEqual([str(row[1]) for row in self.read(self.job(path))[0]], ["a", "it has no text 'text'", "c"])
@@ -189,9 +190,10 @@ class Rows(Folder):
         self.assertEqual([(row.query, row.documents) for row in rows[:2]], [("x", ["a", "b"]), ("x", ["a"])])
         self.assertEqual([str(row) for row in rows[2:]], ["it has no documents 'd'", "it has no text 'q'"])
         talk = [{"role": "user", "content": "hi"}]
-        path = self.table("a.parquet", 2, 2, m=[talk, None])
-        rows = [row[1] for row in self.read(self.job(path, roles={"messages": "m"}))[0]]
-        self.assertEqual((rows[0], str(rows[1])), (talk, "it has no messages 'm'"))
+        for values in ([talk, None], [json.dumps(talk), "[" * 200_000 + "]" * 200_000]):
+            path = self.table("a.parquet", 2, 2, m=values)
+            rows = [row[1] for row in self.read(self.job(path, roles={"messages": "m"}))[0]]
+            self.assertEqual((rows[0], str(rows[1])), (talk, "it has no messages 'm'"))
 
     def test_a_changed_file_is_refused(self):
         path = self.lines("a.jsonl", '{"text":"a"}\n')

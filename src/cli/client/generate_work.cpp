@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <string_view>
 #include <utility>
 
+#include "api/json_reader.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "cli/client/show_text.h"
@@ -174,13 +176,13 @@ GenerateRequest generate_request(const GenerateWorkOptions& options, const std::
       make_request(options, {{field, row}}, request);
       return request;
     }
-    const Json object = Json::parse(row, nullptr, false);
-    if (!object.is_object()) throw RowFault("it is not a JSON object");
-    if (const auto id = object.find("id"); id != object.end() && !id->is_null()) {
+    const std::optional<Json> object = api::read_inner_json(row);
+    if (!object || !object->is_object()) throw RowFault("it is not a JSON object");
+    if (const auto id = object->find("id"); id != object->end() && !id->is_null()) {
       if (!id->is_string() && !id->is_number()) throw RowFault("\"id\" is no text and no number");
       request.id = dumped(*id);
     }
-    make_request(options, object, request);
+    make_request(options, *object, request);
   } catch (const RowFault& fault) {
     request.error = fault.what();
   }

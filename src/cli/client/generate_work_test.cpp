@@ -68,6 +68,8 @@ TEST(GenerateWork, SaysWhatIsWrongWithARow) {
       {R"({"messages":[],"suffix":"a"})", R"(the field "suffix" is not possible with messages)"},
   };
   for (const auto& [row, error] : kRows) EXPECT_EQ(request_of(row), error) << row;
+  const std::string deep = std::string(200'000, '[') + std::string(200'000, ']');
+  EXPECT_EQ(request_of(R"({"messages":)" + deep + "}"), "it is not a JSON object");
   EXPECT_EQ(request_of(R"({"messages":[]})", options_of({.raw = true})),
             "--raw is not possible with messages");
 }

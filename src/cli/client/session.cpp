@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <span>
 #include <sstream>
 #include <utility>
 
+#include "api/json_reader.h"
 #include "base/error.h"
 #include "base/go_text.h"
 #include "base/json.h"
@@ -90,12 +92,12 @@ Json think_json(const std::string& think, const ModelFacts& facts) {
 Json format_json(const std::string& format) {
   if (format.empty()) return nullptr;
   if (format == "json") return format;
-  Json schema = Json::parse(format, nullptr, false);
-  if (schema.is_discarded()) {
+  std::optional<Json> schema = api::read_inner_json(format);
+  if (!schema) {
     throw Error(ErrorCode::kInvalidInput,
                 "--format: expected json or a JSON schema, not: " + format);
   }
-  return schema;
+  return *std::move(schema);
 }
 
 Json keep_alive_json(const std::string& text) {

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <string_view>
 #include <utility>
 
+#include "api/json_reader.h"
 #include "base/json.h"
 #include "base/text.h"
 
@@ -140,10 +142,10 @@ std::optional<std::string> TextRows::next() {
     if (column_ >= record_.size()) fail("it has no column '" + field_ + "'");
     text = std::move(record_[column_]);
   } else if (format_ == RowFormat::kJsonLines) {
-    const Json object = Json::parse(line_, nullptr, false);
-    if (!object.is_object()) fail("it is not a JSON object");
-    const auto at = object.find(field_);
-    if (at == object.end() || !at->is_string()) fail("it has no text \"" + field_ + "\"");
+    const std::optional<Json> object = api::read_inner_json(line_);
+    if (!object || !object->is_object()) fail("it is not a JSON object");
+    const auto at = object->find(field_);
+    if (at == object->end() || !at->is_string()) fail("it has no text \"" + field_ + "\"");
     text = at->get<std::string>();
   } else {
     text = std::move(line_);

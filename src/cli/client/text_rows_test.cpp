@@ -73,6 +73,9 @@ TEST(TextRows, ReadsAFieldOfJsonLines) {
             "a|: row 1: it has no text \"text\"");
   EXPECT_EQ(Rows("{\"text\":\"a\"}\n\n{\"te\n", "in.jsonl").all(),
             "a|: row 1: it is not a JSON object");
+  const std::string deep = std::string(200'000, '[') + std::string(200'000, ']');
+  EXPECT_EQ(Rows("{\"text\":\"a\",\"n\":" + deep + "}\n", "in.jsonl").all(),
+            ": row 0: it is not a JSON object");
 }
 
 TEST(TextRows, ReadsCsvOfRfc4180) {

@@ -142,7 +142,7 @@ def _json_sample(place: Place, fact: FileFact) -> tuple[float, list[dict[str, An
     for line in full[:1000]:
         try:
             value = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         if isinstance(value, dict):
             objects.append(value)
