@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -100,10 +99,7 @@ void ClientSocket::wait(short events, Deadline deadline, const char* what) {
 void ClientSocket::connect_to(const sockaddr& address, unsigned size, Deadline deadline) {
   replace(::socket(address.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!socket_.is_open()) throw system_error("cannot make a socket for", name_, errno);
-  if (address.sa_family != AF_UNIX) {
-    const int on = 1;
-    ::setsockopt(socket_.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  }
+  if (address.sa_family != AF_UNIX) set_tcp_options(socket_.get());
   while (::connect(socket_.get(), &address, size) != 0) {
     // If the backlog of a Unix socket is full, poll() has nothing to wait for.
     if (errno == EAGAIN && Clock::now() < deadline) {

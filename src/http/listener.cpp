@@ -2,7 +2,6 @@
 
 #include <netdb.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -149,8 +148,7 @@ Accepted Listener::accept(int& error_number) const {
   error_number = accepted.socket.is_open() ? 0 : errno;
   if (!accepted.socket.is_open()) return accepted;
   accepted.peer = bind_ == BindKind::kUnixSocket ? "unix" : address_text(plain);
-  // Sends each token immediately, without waiting for the next.
-  if (port_ != 0) set_option(accepted.socket.get(), IPPROTO_TCP, TCP_NODELAY, 1);
+  if (port_ != 0) set_tcp_options(accepted.socket.get());
   return accepted;
 }
 

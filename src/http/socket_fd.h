@@ -25,4 +25,9 @@ class SocketFd {
   int fd_ = -1;
 };
 
+// Prepares a connection over TCP: each piece is sent immediately, without waiting for the next, and
+// a silent peer is probed. So a peer that vanished without a word (a laptop that sleeps, a router
+// that forgot the connection) is noticed within three minutes. Works as far as the system can.
+void set_tcp_options(int fd) noexcept;
+
 }  // namespace billow::http

@@ -3,7 +3,9 @@
 import json
 import pathlib
 import random
+import socket
 import tempfile
+import threading
 import unittest
 import uuid
 
@@ -12,7 +14,7 @@ import pyarrow.parquet as pq
 
 from billow_ray import job as jobs
 from billow_ray import plan, reading, storage
-from billow_ray.client import Answer, address_of
+from billow_ray.client import Answer, Billow, address_of
 from billow_ray.errors import InputFault, JobError
 from billow_ray.recipe import embed_recipe, generate_recipe, rerank_recipe
 
@@ -225,6 +227,26 @@ class Addresses(unittest.TestCase):
     def test_waits_as_long_as_the_server_asks_within_limits(self):
         for asked, expected in (("1", 1.0), ("99", 5.0), ("", 0.1), ("soon", 0.1)):
             self.assertEqual(Answer(503, {"retry-after": asked}, b"").seconds_to_wait(), expected)
+
+    def test_an_answer_may_take_hours_but_a_lost_host_is_noticed(self):
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            def answer():
+                peer, _ = server.accept()
+                with peer:
+                    peer.recv(65536)
+                    peer.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+                    peer.recv(1)  # until the client has closed
+
+            thread = threading.Thread(target=answer)
+            thread.start()
+            billow = Billow(f"127.0.0.1:{server.getsockname()[1]}")
+            self.assertEqual(billow.get("/").json(), {})
+            (connection,) = billow._connections
+            self.assertGreaterEqual(connection.sock.gettimeout(), 3600)
+            self.assertEqual(connection.sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE), 1)
+            self.assertLessEqual(connection.sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE), 60)
+            billow.close()
+            thread.join()
 
 
 class Storage(Folder):

@@ -23,7 +23,11 @@ from .recipe import canonical, sha256
 
 DEFAULT_PORT = 11434
 DEFAULT_PATIENCE_S = 60.0
-_ANSWER_TIMEOUT_S = 600.0  # bulk work waits while interactive work runs
+_CONNECT_TIMEOUT_S = 30.0
+# As in `billow generate --in`: a long answer of a busy host takes hours, because bulk work waits for interactive work. A host
+# that is gone is noticed in three minutes by the probes of TCP.
+_ANSWER_TIMEOUT_S = 86400.0
+_PROBES = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 15, "TCP_KEEPCNT": 8}
 _MIN_WAIT_S = 0.1
 _MAX_WAIT_S = 5.0
 
@@ -178,9 +182,14 @@ class Billow:
     def _once(self, method: str, path: str, body: bytes | None) -> Answer:
         connection = getattr(self._local, "connection", None)
         if connection is None:
-            connection = http.client.HTTPConnection(self.host, self.port, timeout=_ANSWER_TIMEOUT_S)
+            connection = http.client.HTTPConnection(self.host, self.port, timeout=_CONNECT_TIMEOUT_S)
             connection.connect()
+            connection.sock.settimeout(_ANSWER_TIMEOUT_S)
             connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            connection.sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            for name, value in _PROBES.items():
+                if hasattr(socket, name):  # Linux has all, other systems some
+                    connection.sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
             self._local.connection = connection
             self._connections.add(connection)
         headers = {"Content-Type": "application/json", "X-Billow-Priority": "bulk", "X-Billow-Client": self._client_id} | key_header()
