@@ -45,7 +45,7 @@ Templates templates_of(const DocumentFields& fields) {
 Templates templates_of_files(const Sources& sources) {
   Templates templates;
   const auto text = sources.text(kFile);
-  if (!text) return templates;
+  if (!text || text->empty()) return templates;
   templates[std::string(kDefault)] = *text;
   for (const SourceFile& file : sources.files()) {
     const std::string_view name = file.name;
@@ -58,15 +58,15 @@ Templates templates_of_files(const Sources& sources) {
   return templates;
 }
 
-// Returns the templates of the first file that has any.
+// Returns the templates of the first file that has any, in the order of transformers: the file of
+// templates replaces those of tokenizer_config.json, which can be old.
 Templates find_templates(const Sources& sources) {
-  Templates templates;
-  if (const auto document = sources.document(kConfig))
-    templates = templates_of(DocumentFields(*document, kConfig));
-  if (templates.empty()) templates = templates_of_files(sources);
-  if (!templates.empty()) return templates;
-  if (const auto document = sources.document(kJsonFile))
-    templates = templates_of(DocumentFields(*document, kJsonFile));
+  Templates templates = templates_of_files(sources);
+  for (const char* name : {kConfig, kJsonFile}) {
+    if (!templates.empty()) break;
+    if (const auto document = sources.document(name))
+      templates = templates_of(DocumentFields(*document, name));
+  }
   return templates;
 }
 

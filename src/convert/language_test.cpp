@@ -271,10 +271,15 @@ TEST_F(LanguageModel, ChatTemplatesMayHaveNamesOrAFile) {
   model.texts["tokenizer_config.json"] =
       R"({"chat_template": [{"name": "default", "template": "d"},
                             {"name": "tool-use", "template": "t"}]})";
-  model.texts["chat_template.jinja"] = "of the file";
+  model.texts["chat_template.jinja"] = "";
   const gguf::File named = make();
   EXPECT_EQ(named.require_string("tokenizer.chat_template"), "d");
   EXPECT_EQ(named.require_string("tokenizer.chat_template.tool_use"), "t");
+  // transformers: "the file template clobbers any template in the config"
+  model.texts["chat_template.jinja"] = "of the file";
+  const gguf::File file = make();
+  EXPECT_EQ(file.require_string("tokenizer.chat_template"), "of the file");
+  EXPECT_EQ(file.find("tokenizer.chat_template.tool_use"), nullptr);
   model.texts["tokenizer_config.json"] = "{}";
   EXPECT_EQ(make().require_string("tokenizer.chat_template"), "of the file");
 }
