@@ -6,7 +6,6 @@
 
 #include <cerrno>
 #include <cstdio>
-#include <cstdlib>
 
 #include "base/byte_size.h"
 #include "base/error.h"
@@ -22,12 +21,6 @@ bool same_place(int one, int other) {
   struct stat b{};
   return ::fstat(one, &a) == 0 && ::fstat(other, &b) == 0 && a.st_dev == b.st_dev &&
          a.st_ino == b.st_ino;
-}
-
-// Returns false if NO_COLOR is set and not empty (https://no-color.org).
-bool colours_wanted() {
-  const char* no_colour = std::getenv("NO_COLOR");
-  return no_colour == nullptr || *no_colour == '\0';
 }
 
 }  // namespace

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,8 +12,11 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "cli/api_key.h"
+#include "cli/client/api_client.h"
 #include "cli/command.h"
 #include "cli/console.h"
+#include "cli/option_checks.h"
+#include "cli/terminal_line.h"
 #include "cli/variable.h"
 #include "http/client.h"
 #include "metrics/request_id.h"
@@ -58,8 +60,10 @@ std::string fetch(const Options& options) {
                                           " has no trace of a request '" + options.id + "'");
   }
   if (response.status != 200) {
+    const std::string said = said_by(response.body);
     throw Error(ErrorCode::kIo, "the server at " + endpoint.url() + " answered " +
-                                    std::to_string(response.status) + " to " + target);
+                                    std::to_string(response.status) + " to " + target +
+                                    (said.empty() ? "" : ": " + said));
   }
   return std::move(response.body);
 }
@@ -68,7 +72,7 @@ std::string fetch(const Options& options) {
 metrics::WaterfallOptions terminal() {
   metrics::WaterfallOptions options;
   if (::isatty(STDOUT_FILENO) == 0) return options;
-  options.colour = std::getenv("NO_COLOR") == nullptr;
+  options.colour = colours_wanted();
   winsize size{};
   if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
     options.n_columns = size.ws_col;
@@ -78,12 +82,9 @@ metrics::WaterfallOptions terminal() {
 
 void run(const Options& options) {
   if (!options.id.empty() && !metrics::is_request_id(options.id)) {
-    throw Error(ErrorCode::kInvalidInput,
-                "a request id has at most 128 characters: letters, digits, '.', '_' and '-'");
+    refuse_usage("a request id has at most 128 characters: letters, digits, '.', '_' and '-'");
   }
-  if (options.id.empty() && options.chrome) {
-    throw Error(ErrorCode::kInvalidInput, "--chrome needs the id of a request");
-  }
+  if (options.id.empty() && options.chrome) refuse_usage("--chrome needs the id of a request");
   const std::string body = fetch(options);
   if (options.json || options.chrome) {
     print_now(body.ends_with('\n') ? body : body + "\n");

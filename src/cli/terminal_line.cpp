@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 
 #include "cli/terminal_text.h"
 
@@ -19,6 +20,11 @@ void put(const std::string& text) {
 }
 
 }  // namespace
+
+bool colours_wanted() {
+  const char* no_colour = std::getenv("NO_COLOR");
+  return no_colour == nullptr || *no_colour == '\0';
+}
 
 size_t progress_columns() {
   winsize size{};

@@ -9,6 +9,9 @@
 
 namespace billow::cli {
 
+// Returns whether a terminal gets colours: NO_COLOR is empty or not set (https://no-color.org).
+bool colours_wanted();
+
 // Returns how wide a line on standard error may be now. The last column stays free, because some
 // terminals go to the next line after it. 79 if standard error is not a terminal.
 size_t progress_columns();

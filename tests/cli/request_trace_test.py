@@ -65,10 +65,10 @@ class RequestTrace(ProgramTest):
 
     def test_errors_have_one_line(self):
         self.refused("trace", "gone", "--host", self.host, names=["gone", self.host])
-        self.refused("trace", "broken", "--host", self.host, names=["500", self.host])
+        self.refused("trace", "broken", "--host", self.host, names=["500", self.host, "/api/trace/broken: not found"])
         self.refused("trace", "odd", "--host", self.host, names=["spans"])
-        self.refused("trace", "a/b", "--host", self.host, names=["id"])
-        self.refused("trace", "--chrome", "--host", self.host, names=["--chrome"])
+        self.refused("trace", "a/b", "--host", self.host, names=["id"], status=2)
+        self.refused("trace", "--chrome", "--host", self.host, names=["--chrome"], status=2)
         self.refused("trace", "abc", "--host", "127.0.0.1:1", names=["127.0.0.1"])
         self.refused("trace", "abc", "--host", "https://127.0.0.1:1", names=["TLS"])
 

@@ -6,7 +6,6 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
-#include <cstdlib>
 #include <exception>
 #include <utility>
 
@@ -22,6 +21,7 @@
 #include "cli/client/terminal_modes.h"
 #include "cli/console.h"
 #include "cli/interrupt.h"
+#include "cli/terminal_line.h"
 #include "cli/terminal_text.h"
 
 namespace billow::cli {
@@ -33,10 +33,7 @@ size_t terminal_columns() {
   return size.ws_col;
 }
 
-bool shows_colours() {
-  const char* no_colour = std::getenv("NO_COLOR");  // https://no-color.org
-  return ::isatty(STDOUT_FILENO) != 0 && (no_colour == nullptr || *no_colour == '\0');
-}
+bool shows_colours() { return ::isatty(STDOUT_FILENO) != 0 && colours_wanted(); }
 
 void print_error(const std::string& text) {
   std::fflush(stdout);
