@@ -108,7 +108,7 @@ Stretch AnswerTracker::stretch(std::string_view media_marker) const {
           .text = images_.empty() ? std::nullopt : std::optional(wire_text(media_marker)),
           .n_predict = std::min(room, n_left()),
           .sampling = &request_.options.sampling,
-          .seed = seed_ + static_cast<int64_t>(n_stretches_),
+          .seed = static_cast<int64_t>(static_cast<uint64_t>(seed_) + n_stretches_),
           .ignore_eos = request_.options.ignore_eos || may_not_end,
           .grammar = phase_ == Phase::kConstrained ? &request_.constraint->grammar : nullptr,
           // llama-server's cache has no salts. Later stretches continue the text of this answer.
