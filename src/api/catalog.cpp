@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <future>
+#include <stdexcept>
 #include <utility>
 #include <variant>
 
@@ -201,7 +202,8 @@ Catalog::Found Catalog::cached(const std::string& wanted, std::stop_token stop) 
     const auto now = lookups_.get<std::optional<store::FileStatus>>(
         "the state of " + path, {.timeout = kStateTimeout, .stop = std::move(stop)},
         [path](std::stop_token) { return store::file_status(path); });
-    if (*now && same(*now, entry.version.manifest)) return entry.model;
+    if (*now && same(*now, entry.version.manifest) && Clock::now() < entry.until)
+      return entry.model;
   } catch (const StatusError&) {
     return entry.model;  // the model existed, and its runner needs no manifest
   }
@@ -219,8 +221,10 @@ Catalog::Found Catalog::look_up(const store::Name& name, const std::string& want
   if (!version.manifest) return nullptr;
   rethrow_failure(version.manifest_path);
   try {
-    Found model = load(spelled, version, std::move(stop));
-    if (model) add_to_cache({wanted, version, model});
+    Found model = load_current(spelled, version, std::move(stop));
+    const Clock::time_point until =
+        version.is_complete ? Clock::time_point::max() : Clock::now() + options_.failure_time;
+    if (model) add_to_cache({wanted, version, model, until});
     return model;
   } catch (const StatusError& error) {
     if (error.status() != 503) remember_failure(version, error.status(), error.what());
@@ -256,11 +260,24 @@ void Catalog::remember_failure(const Version& version, int status, const std::st
   failures_[version.manifest_path] = {version, status, text, Clock::now() + options_.failure_time};
 }
 
+Catalog::Found Catalog::load_current(const store::Name& spelled, Version& version,
+                                     std::stop_token stop) {
+  try {
+    return load(spelled, version, stop);
+  } catch (const std::runtime_error&) {  // an Error or a StatusError
+    const auto now = store::file_status(version.manifest_path);
+    if (stop.stop_requested() || same(now, version.manifest)) throw;
+    version.manifest = now;
+  }
+  return version.manifest ? load(spelled, version, std::move(stop)) : nullptr;
+}
+
 Catalog::Found Catalog::load(const store::Name& spelled, Version& version, std::stop_token stop) {
   std::optional<store::Model> stored = store::load_model(store_, spelled);
   if (!stored) return nullptr;
   version.weights_path = stored->weights;
   version.weights = store::file_status(stored->weights);
+  version.is_complete = store::has_all_facts(*stored);
   auto model = std::make_shared<ServedModel>();
   model->name = store::display_name(stored->stored.name);
   model->full_name = store::full_name(stored->stored.name);

@@ -76,7 +76,8 @@ struct CatalogOptions {
   size_t n_kept = 16;  // max number of cached models
   // Max wait of a request for its model's files.
   std::chrono::milliseconds timeout = std::chrono::seconds(90);
-  // How long the catalog caches the error of a broken model whose files do not change.
+  // How long the catalog caches the error of a broken model whose files do not change, and a model
+  // that lacks features because one of its files could not be read.
   std::chrono::milliseconds failure_time = std::chrono::seconds(10);
 };
 
@@ -109,11 +110,13 @@ class Catalog {
     std::optional<store::FileStatus> manifest;
     std::string weights_path;  // empty: unknown
     std::optional<store::FileStatus> weights;
+    bool is_complete = true;  // false: a file of the model could not be read
   };
   struct Entry {
     std::string wanted;  // the name as written by clients
     Version version;
     Found model;
+    Clock::time_point until;  // then the model is read again
   };
   struct Failure {
     Version version;
@@ -124,6 +127,9 @@ class Catalog {
   Found cached(const std::string& wanted, std::stop_token stop);
   // The functions below run on threads of `lookups_`.
   Found look_up(const store::Name& name, const std::string& wanted, std::stop_token stop);
+  // Loads the model. If a new version replaces it and its files are removed in the meantime, starts
+  // over once.
+  Found load_current(const store::Name& spelled, Version& version, std::stop_token stop);
   Found load(const store::Name& spelled, Version& version, std::stop_token stop);
   void take_draft(ServedModel& model, const store::Model& stored, scheduler::EngineChoice& wanted,
                   const std::stop_token& stop);

@@ -17,6 +17,7 @@
 #include "api/sample_served.h"
 #include "base/error.h"
 #include "http/status.h"
+#include "store/sample_gguf.h"
 
 namespace billow::api {
 namespace {
@@ -255,6 +256,49 @@ class HangingDescription {
   std::condition_variable_any changed_;
   bool released_ = false;
 };
+
+// A pull may replace a model and remove its files while a request reads them.
+TEST(Catalog, StartsOverIfTheModelIsReplaced) {
+  SampleStore models;
+  models.add({.go = kLines, .system = "old", .max_context = 1024});
+  int n_described = 0;
+  Catalog catalog(models.store, [&](const std::string& path, const scheduler::EngineChoice&,
+                                    const std::stop_token&) {
+    if (++n_described == 1) models.add({.go = kLines, .system = "the new one"});
+    if (!std::filesystem::exists(path)) throw Error(ErrorCode::kNotFound, "no such file");
+    return models.facts;
+  });
+  EXPECT_EQ(catalog.find("m")->stored.system, "the new one");
+  EXPECT_EQ(n_described, 2);
+}
+
+TEST(Catalog, ReadsAModelAgainWhoseProjectorWasMissing) {
+  SampleStore models;
+  models.add({.go = kLines});
+  gguf::Writer projector = store::sample_gguf("clip");
+  projector.set_bool("clip.has_vision_encoder", true);
+  const store::Digest digest = store::add_gguf(models.store, projector);
+  store::Manifest manifest = models.store.find(*store::parse_name("m"))->manifest;
+  manifest.layers.push_back({.media_type = std::string(store::kProjectorLayer),
+                             .digest = digest,
+                             .size_bytes = 1,
+                             .from = "",
+                             .name = ""});
+  models.store.put(*store::parse_name("m"), manifest);
+  const std::string path = models.store.blob_path(digest);
+  Catalog catalog(models.store,
+                  [&](const std::string&, const scheduler::EngineChoice&, const std::stop_token&) {
+                    return models.facts;
+                  },
+                  {.failure_time = std::chrono::milliseconds(0)});
+  std::filesystem::rename(path, path + ".away");
+  EXPECT_FALSE(catalog.find("m")->can("vision"));
+  std::filesystem::rename(path + ".away", path);
+  const auto model = catalog.find("m");
+  EXPECT_TRUE(model->can("vision"));
+  EXPECT_EQ(model->projector, path);
+  EXPECT_EQ(catalog.find("m"), model) << "now it is cached";
+}
 
 TEST(Catalog, StuckModelDelaysNoOther) {
   SampleStore models;

@@ -2,10 +2,11 @@
 
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
-#include <deque>
+#include <cerrno>
 #include <future>
 #include <set>
 #include <span>
@@ -13,9 +14,11 @@
 
 #include "base/byte_size.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "base/saturating.h"
 #include "registry/docker_login.h"
 #include "store/folder.h"
+#include "store/gguf_facts.h"
 
 namespace billow::registry {
 namespace {
@@ -59,6 +62,9 @@ std::string fetched_manifest(Session& session, const std::string& tag,
 }
 
 void check_kind(const store::Manifest& manifest) {
+  if (manifest.config.size_bytes > store::kMaxConfigBytes)
+    throw Error(ErrorCode::kInvalidInput, "pull model manifest: its config has more than " +
+                                              std::to_string(store::kMaxConfigBytes) + " bytes");
   const auto is_tensor = [](const store::Layer& layer) { return layer.media_type == kTensorLayer; };
   if (std::ranges::any_of(manifest.layers, is_tensor))
     throw Error(ErrorCode::kUnsupported,
@@ -72,6 +78,22 @@ void check_kind(const store::Manifest& manifest) {
                 "pull model manifest: this is a container image, not a model: it has no layer of a "
                 "type " +
                     std::string(kImageTypes) + "*");
+}
+
+// Removes a stored blob whose size and digest are wrong, so that it can be fetched again. If only
+// its size differs, the manifest is wrong and the blob stays. Hashes the file only if its size
+// differs.
+void discard_if_damaged(const std::string& path, const store::Layer& layer,
+                        const std::stop_token& stop) {
+  const auto status = store::file_status(path);
+  if (!status || layer.size_bytes == 0 || status->size_bytes == layer.size_bytes) return;
+  const auto check_stop = [&](uint64_t, uint64_t) {
+    if (stop.stop_requested()) throw Error(ErrorCode::kIo, "the download was cancelled");
+  };
+  if (store::digest_of_file(path, check_stop) == layer.digest) return;
+  log::warn(path + ": the file is damaged and is fetched again");
+  if (::unlink(path.c_str()) != 0 && errno != ENOENT)
+    throw system_error("cannot remove", path, errno);
 }
 
 // Returns the repository of the same registry that a layer came from, or "".
@@ -114,7 +136,7 @@ std::shared_ptr<Session> Client::session(const store::Name& name, bool insecure)
 void Client::check_room(const std::vector<store::Layer>& layers, const std::string& folder) const {
   uint64_t n_wanted = 0;
   for (const store::Layer& layer : layers)
-    if (!store_.has_blob(layer.digest))
+    if (!is_stored(layer))
       n_wanted = saturating_add(n_wanted, layer.size_bytes - begun_bytes(folder, layer));
   check_room(n_wanted, folder);
 }
@@ -124,22 +146,44 @@ void Client::check_room(uint64_t n_wanted, const std::string& folder) {
   if (::statvfs(folder.c_str(), &disk) != 0) return;
   const uint64_t n_free = uint64_t{disk.f_bavail} * disk.f_frsize;
   if (n_wanted > n_free)
-    throw Error(ErrorCode::kTooLarge, folder + ": " + format_byte_size(n_wanted) +
-                                          " are needed, but the disk has " +
-                                          format_byte_size(n_free) + " left");
+    throw Error(ErrorCode::kIo, folder + ": " + format_byte_size(n_wanted) +
+                                    " are needed, but the disk has " + format_byte_size(n_free) +
+                                    " left");
+}
+
+bool Client::is_stored(const store::Layer& layer) const {
+  return layer.size_bytes == 0 ? store_.has_blob(layer.digest)
+                               : store_.has_blob(layer.digest, layer.size_bytes);
+}
+
+void Client::check_config(const store::Name& name, const store::Manifest& manifest) const {
+  static_cast<void>(
+      store::parse_config(store_.read_blob(manifest.config.digest, store::kMaxConfigBytes),
+                          "the config of " + store::full_name(name)));
+}
+
+void Client::check_weights(const store::Name& name, const store::Manifest& manifest) const {
+  for (const store::Layer& layer : manifest.layers) {
+    if (layer.media_type != store::kModelLayer) continue;
+    if (!store::begins_as_gguf(store_.blob_path(layer.digest)))
+      throw Error(ErrorCode::kInvalidInput, "the weights of " + store::full_name(name) +
+                                                " are not a GGUF file: " + layer.digest.text());
+  }
 }
 
 bool Client::has_whole(const store::Name& name) const {
   try {
     const auto stored = store_.find(name);
-    const auto is_stored = [&](const store::Digest& digest) { return store_.has_blob(digest); };
-    return stored && std::ranges::all_of(stored->manifest.digests(), is_stored);
+    return stored &&
+           std::ranges::all_of(blobs_of(stored->manifest),
+                               [&](const store::Layer& layer) { return is_stored(layer); });
   } catch (const Error&) {  // a broken manifest counts as a missing model
     return false;
   }
 }
 
-// Runs the downloads of the next layers while the current one is reported.
+// Runs the downloads of the next layers while the current one is reported. The download of the last
+// layer begins first: it is the config, which is small and is checked before large layers arrive.
 class Client::Window {
  public:
   Window(Client& client, std::shared_ptr<Session> session, std::string folder,
@@ -147,36 +191,42 @@ class Client::Window {
       : client_(client),
         session_(std::move(session)),
         folder_(std::move(folder)),
-        layers_(layers) {}
+        layers_(layers),
+        seats_(layers.size()) {
+    begin(layers_.size() - 1);
+  }
 
   // Starts the downloads of layer i and of the layers after it. Returns the download of layer i;
   // null if its blob is stored.
   Flights::Seat* at(size_t i) {
-    while (next_ < layers_.size() && next_ < i + kMaxFlights) begin(layers_[next_++]);
-    return seats_.front() ? &*seats_.front() : nullptr;
+    for (; next_ + 1 < layers_.size() && next_ < i + kMaxFlights; ++next_) begin(next_);
+    return seats_[i] ? &*seats_[i] : nullptr;
   }
-  // Leaves the download of the first layer.
-  void pop() { seats_.pop_front(); }
-  // Starts the download of the first layer again.
+  void leave(size_t i) { seats_[i].reset(); }
   void restart(size_t i) {
-    seats_.front().reset();
-    seats_.front().emplace(join(layers_[i]));
+    seats_[i].reset();
+    seats_[i].emplace(join(layers_[i]));
+  }
+  // Throws Error if the download of the last layer has failed.
+  void check_last() {
+    std::optional<Flights::Seat>& seat = seats_.back();
+    if (seat && !seat->has_joined() && seat->wait(std::chrono::milliseconds(0))) seat->check();
   }
 
  private:
-  void begin(const store::Layer& layer) {
-    auto& seat = seats_.emplace_back();
-    if (!client_.store_.has_blob(layer.digest)) seat.emplace(join(layer));
+  void begin(size_t i) {
+    if (!client_.is_stored(layers_[i])) seats_[i].emplace(join(layers_[i]));
   }
   Flights::Seat join(const store::Layer& layer) {
     // The participant that started the download may leave before others, so the download owns a
     // session.
     return client_.flights_.join(
         layer.digest, [options = client_.options_.download, session = session_, folder = folder_,
-                       digest = layer.digest, n_bytes = layer.size_bytes](
+                       layer, path = client_.store_.blob_path(layer.digest)](
                           const Flights::Report& report, const std::stop_token& stop) mutable {
           options.on_progress = report;
-          download(*session, folder, digest, n_bytes, options, stop);
+          discard_if_damaged(path, layer, stop);
+          download(*session, folder, layer.digest, layer.size_bytes, options, stop);
         });
   }
 
@@ -185,7 +235,7 @@ class Client::Window {
   const std::string folder_;
   const std::vector<store::Layer>& layers_;
   size_t next_ = 0;
-  std::deque<std::optional<Flights::Seat>> seats_;
+  std::vector<std::optional<Flights::Seat>> seats_;  // of each layer; empty: its blob is stored
 };
 
 void Client::fetch(const std::shared_ptr<Session>& session, const std::string& folder,
@@ -201,19 +251,41 @@ void Client::fetch(const std::shared_ptr<Session>& session, const std::string& f
                 .n_completed = n_completed});
     };
     while (Flights::Seat* seat = window.at(i)) {
-      while (!seat->wait(options_.report_interval)) report(seat->n_completed());
+      while (!seat->wait(options_.report_interval)) {
+        window.check_last();
+        report(seat->n_completed());
+      }
       if (!seat->has_joined()) {
         seat->check();
         break;
       }
       // Another participant's download may have failed for its own reasons, such as its token or
       // host.
-      if (store_.has_blob(layer.digest)) break;
+      if (is_stored(layer)) break;
       window.restart(i);
     }
     report(layer.size_bytes);
-    window.pop();
+    window.leave(i);
   }
+}
+
+void Client::fetch_all(const std::shared_ptr<Session>& session, const store::Name& name,
+                       const store::Manifest& manifest, const Listener& listener,
+                       const std::stop_token& stop) {
+  const std::vector<store::Layer> layers = blobs_of(manifest);
+  const std::string folder = store_.made_blobs_folder();
+  check_room(layers, folder);
+  bool is_checked = false;
+  const auto check_and_report = [&](const Step& step) {
+    if (!is_checked && is_stored(manifest.config)) {
+      check_config(name, manifest);
+      is_checked = true;
+    }
+    listener(step);
+  };
+  fetch(session, folder, layers, check_and_report, stop);
+  if (!is_checked) check_config(name, manifest);
+  check_weights(name, manifest);
 }
 
 void Client::send(const std::shared_ptr<Session>& session, const store::Name& name,
@@ -260,12 +332,9 @@ store::Name Client::update(const store::Name& name, bool insecure, const Listene
   const store::Manifest manifest =
       store::parse_manifest(text, "pull model manifest: " + store::full_name(name));
   check_kind(manifest);
-  const std::vector<store::Layer> layers = blobs_of(manifest);
-  const std::string folder = store_.made_blobs_folder();
   store::Store::Hold hold(store_);
-  for (const store::Layer& layer : layers) hold.add(layer.digest);
-  check_room(layers, folder);
-  fetch(session, folder, layers, listener, stop);
+  for (const store::Layer& layer : blobs_of(manifest)) hold.add(layer.digest);
+  fetch_all(session, name, manifest, listener, stop);
   listener({.status = "verifying sha256 digest"});
   listener({.status = "writing manifest"});
   const store::Name spelled = store_.put_text(name, text);

@@ -20,6 +20,7 @@
 #include "registry/transport.h"
 #include "registry/upload.h"
 #include "registry/web_file.h"
+#include "store/manifest.h"
 #include "store/store.h"
 
 namespace billow::registry {
@@ -57,19 +58,24 @@ class Client {
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
 
+  // Throws Error (kPermissionDenied) if this user cannot write to the store.
+  void check_writable() const { store_.require_writable(); }
+
   // Fetches the missing blobs of a model and stores the model under `name`. If the store already
   // has the model, the registry gets the stored spelling of the name. Returns the spelling in the
   // store. `insecure`: uses http.
-  // Throws Error: kNotFound "pull model manifest: file does not exist"; kTooLarge before any
-  // download if the disk lacks space; the errors of download(); kIo once `stop` is set. After an
-  // error, a model that the store has stays unchanged, and the error text reports that.
+  // A stored blob whose size and digest are wrong is fetched again. Throws Error: kNotFound "pull
+  // model manifest: file does not exist"; kIo before any download if the disk lacks space;
+  // kInvalidInput if the model's config or weights are not usable; the errors of download(); kIo
+  // once `stop` is set. After an error, a model that the store has stays unchanged, and the error
+  // text reports that.
   store::Name pull(const store::Name& name, bool insecure, const Listener& listener,
                    std::stop_token stop = {});
 
   // Fetches a GGUF file from a web address; see fetch_web_file(). `sink` receives the bytes on
   // another thread. `progress` receives the number of fetched bytes and the total (0: unknown) on
-  // the caller's thread. Throws Error: kInvalidInput if the bytes are not a GGUF file, kTooLarge if
-  // the store's disk lacks space, and the errors of fetch_web_file().
+  // the caller's thread. Throws Error: kInvalidInput if the bytes are not a GGUF file, kIo if the
+  // store's disk lacks space, and the errors of fetch_web_file().
   void fetch_file(const std::string& url, const store::ByteSink& sink,
                   const std::function<void(uint64_t n_done, uint64_t n_total)>& progress,
                   std::stop_token stop = {});
@@ -83,6 +89,12 @@ class Client {
   class Window;
 
   std::shared_ptr<Session> session(const store::Name& name, bool insecure);
+  // Returns whether the store has the blob in the size that the manifest gives; 0: in any size.
+  bool is_stored(const store::Layer& layer) const;
+  // Throws Error if the model's config cannot be read. REQUIRES: it is stored.
+  void check_config(const store::Name& name, const store::Manifest& manifest) const;
+  // Throws Error if the model's weights are not GGUF files. REQUIRES: they are stored.
+  void check_weights(const store::Name& name, const store::Manifest& manifest) const;
   // Returns whether the store has the model and all its blobs.
   bool has_whole(const store::Name& name) const;
   store::Name update(const store::Name& name, bool insecure, const Listener& listener,
@@ -92,6 +104,10 @@ class Client {
   void fetch(const std::shared_ptr<Session>& session, const std::string& folder,
              const std::vector<store::Layer>& layers, const Listener& listener,
              const std::stop_token& stop);
+  // Fetches the blobs of a manifest, and checks the config as soon as it is stored.
+  void fetch_all(const std::shared_ptr<Session>& session, const store::Name& name,
+                 const store::Manifest& manifest, const Listener& listener,
+                 const std::stop_token& stop);
   // Sends one blob if the registry lacks it.
   void send(const std::shared_ptr<Session>& session, const store::Name& name,
             const store::Layer& layer, const Listener& listener, const std::stop_token& stop);

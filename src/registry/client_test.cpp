@@ -19,11 +19,14 @@ namespace {
 
 using std::chrono::milliseconds;
 
+// Weights must begin like a GGUF file.
+constexpr const char* kWeights = "GGUF weights";
+
 std::string random_bytes(size_t n, unsigned seed) {
   std::mt19937_64 random(seed);
   std::string bytes(n, '\0');
   for (char& byte : bytes) byte = static_cast<char>(random());
-  return bytes;
+  return bytes.replace(0, 4, "GGUF");
 }
 
 ClientOptions test_options() {
@@ -136,7 +139,7 @@ TEST_F(ClientTest, APushedModelComesBackByteForByte) {
 }
 
 TEST_F(ClientTest, KeepsTheManifestUnchanged) {
-  const store::Manifest manifest = serve("a/m", "weights");
+  const store::Manifest manifest = serve("a/m", kWeights);
   std::string text = to_text(manifest);
   text.insert(1, " \"annotations\" : {\"x\":1},");
   registry_.put_manifest("a/m", text);
@@ -155,7 +158,7 @@ TEST_F(ClientTest, ReportsMissingModels) {
 TEST_F(ClientTest, AFailedPullKeepsTheStoredModelAndReportsThat) {
   const std::string kept = "; the model of the store was kept";
   const store::Name name = registry_.name();
-  here_.store.put(name, add_small(here_.store, "weights"));
+  here_.store.put(name, add_small(here_.store, kWeights));
   const std::string before = here_.store.manifest_text(name).value();
   EXPECT_EQ(here_.pull(name), "pull model manifest: file does not exist" + kept);
   serve("a/m", random_bytes(200'000, 2));
@@ -165,7 +168,7 @@ TEST_F(ClientTest, AFailedPullKeepsTheStoredModelAndReportsThat) {
   EXPECT_EQ(here_.store.manifest_text(name), before);
   EXPECT_EQ(store::unsound_model(here_.store), "");
   // A model that lacks a blob does not count as stored.
-  std::filesystem::remove(here_.store.blob_path(store::digest_of("weights")));
+  std::filesystem::remove(here_.store.blob_path(store::digest_of(kWeights)));
   EXPECT_TRUE(here_.pull(name).starts_with("digest mismatch"));
   EXPECT_FALSE(here_.pull(name).ends_with(kept));
 }
@@ -173,7 +176,7 @@ TEST_F(ClientTest, AFailedPullKeepsTheStoredModelAndReportsThat) {
 TEST_F(ClientTest, PullOfAStoredModelFailsIfTheRegistryIsUnreachable) {
   auto gone = std::make_unique<FakeRegistry>();
   const store::Name name = gone->name();
-  here_.store.put(name, add_small(here_.store, "weights"));
+  here_.store.put(name, add_small(here_.store, kWeights));
   gone.reset();
   const std::string why = here_.pull(name);
   EXPECT_TRUE(why.ends_with("; the model of the store was kept")) << why;
@@ -181,7 +184,7 @@ TEST_F(ClientTest, PullOfAStoredModelFailsIfTheRegistryIsUnreachable) {
 }
 
 TEST_F(ClientTest, PullUsesTheStoredSpellingOfAName) {
-  serve("a/m", "weights");
+  serve("a/m", kWeights);
   EXPECT_EQ(here_.pull(registry_.name("A/M")), "pull model manifest: file does not exist");
   EXPECT_EQ(here_.pull(registry_.name("a/m")), "success");
   EXPECT_EQ(here_.pull(registry_.name("A/M")), "success");
@@ -194,7 +197,7 @@ TEST_F(ClientTest, RefusesMalformedManifests) {
     registry_.put_manifest("a/m", text);
     EXPECT_TRUE(here_.pull(registry_.name()).starts_with("pull model manifest: ")) << text;
   }
-  store::Manifest manifest = serve("a/m", "weights");
+  store::Manifest manifest = serve("a/m", kWeights);
   manifest.layers[0].media_type = "application/vnd.ollama.image.tensor";
   registry_.put_manifest("a/m", to_text(manifest));
   EXPECT_TRUE(here_.pull(registry_.name()).starts_with("this model requires MLX support"));
@@ -202,12 +205,102 @@ TEST_F(ClientTest, RefusesMalformedManifests) {
 }
 
 TEST_F(ClientTest, ChecksDiskSpaceBeforeAnyDownload) {
-  store::Manifest manifest = serve("a/m", "weights");
+  store::Manifest manifest = serve("a/m", kWeights);
   manifest.layers[1].size_bytes = uint64_t{1} << 60;
   registry_.put_manifest("a/m", to_text(manifest));
   const std::string why = here_.pull(registry_.name());
   EXPECT_NE(why.find("are needed, but the disk has"), std::string::npos) << why;
   EXPECT_EQ(registry_.n_requests, 0);
+  try {
+    here_.client.pull(registry_.name(), true, [](const Step&) {});
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kIo) << "the request itself is not wrong";
+  }
+}
+
+TEST_F(ClientTest, FetchesADamagedBlobAgain) {
+  const std::string weights = random_bytes(200'000, 2);
+  serve("a/m", weights);
+  ASSERT_EQ(here_.pull(registry_.name()), "success");
+  const std::string path = here_.store.blob_path(store::digest_of(weights));
+  for (const size_t n_bytes : {size_t{0}, size_t{100'000}, size_t{300'000}}) {
+    std::filesystem::resize_file(path, n_bytes);
+    EXPECT_EQ(here_.pull(registry_.name()), "success");
+    EXPECT_TRUE(read_test_file(path) == weights) << n_bytes;
+  }
+}
+
+TEST_F(ClientTest, AModelWithADamagedBlobDoesNotCountAsStored) {
+  here_.store.put(registry_.name(), add_small(here_.store, kWeights));
+  EXPECT_TRUE(here_.pull(registry_.name()).ends_with("; the model of the store was kept"));
+  std::filesystem::resize_file(here_.store.blob_path(store::digest_of(kWeights)), 5);
+  EXPECT_EQ(here_.pull(registry_.name()), "pull model manifest: file does not exist");
+}
+
+// Then the size in the manifest is wrong.
+TEST_F(ClientTest, ABlobWithTheRightDigestIsNotFetchedAgain) {
+  store::Manifest manifest = serve("a/m", kWeights);
+  ASSERT_EQ(here_.pull(registry_.name()), "success");
+  manifest.layers[0].size_bytes += 1;
+  registry_.put_manifest("a/m", to_text(manifest));
+  const size_t n_sent = registry_.n_sent;
+  EXPECT_EQ(here_.pull(registry_.name()), "success");
+  EXPECT_EQ(registry_.n_sent, n_sent);
+  EXPECT_EQ(read_test_file(here_.store.blob_path(store::digest_of(kWeights))), kWeights);
+}
+
+// The first version of a model stays if the second version is broken.
+class BrokenUpdate : public ClientTest {
+ protected:
+  BrokenUpdate() {
+    serve("a/m", kWeights);
+    EXPECT_EQ(here_.pull(registry_.name()), "success");
+    before_ = here_.store.manifest_text(registry_.name());
+  }
+  // Returns the error of the second pull.
+  std::string pull(const std::string& weights, const std::string& config) {
+    TestFolder folder;
+    store::Store store(folder.path());
+    store::Manifest manifest = add_small(store, weights);
+    for (int i = 0; i < 5; ++i)
+      manifest.layers.push_back(store.add_layer(store::kLicenseLayer, "text " + std::to_string(i)));
+    manifest.config = store.add_layer(store::kConfigType, config);
+    for (const store::Digest& digest : manifest.digests())
+      registry_.put_blob("a/m", store.read_blob(digest));
+    registry_.put_manifest("a/m", to_text(manifest));
+    const std::string why = here_.pull(registry_.name());
+    EXPECT_EQ(here_.store.manifest_text(registry_.name()), before_);
+    EXPECT_EQ(store::unsound_model(here_.store), "");
+    return why;
+  }
+
+  std::optional<std::string> before_;
+};
+
+TEST_F(BrokenUpdate, ConfigThatIsNotJson) {
+  const std::string config = "the config of " + registry_.host() + "/a/m:latest: ";
+  for (const char* text : {"{", R"({"model_families":"llama"})"}) {
+    const std::string why = pull(random_bytes(100, 3), text);
+    EXPECT_TRUE(why.starts_with(config)) << why;
+    EXPECT_TRUE(why.ends_with("; the model of the store was kept")) << why;
+  }
+}
+
+TEST_F(BrokenUpdate, ConfigThatIsTooLarge) {
+  const std::string why = pull(kWeights, std::string(store::kMaxConfigBytes + 1, ' '));
+  EXPECT_TRUE(why.starts_with("pull model manifest: its config has more than")) << why;
+}
+
+TEST_F(BrokenUpdate, WeightsThatAreNotGguf) {
+  const std::string why = pull("<html>", "{}");
+  EXPECT_TRUE(why.starts_with("the weights of " + registry_.host() + "/a/m:latest are not")) << why;
+}
+
+TEST_F(BrokenUpdate, BrokenConfigEndsThePullBeforeTheWeightsArrive) {
+  registry_.faults.holds_blobs = true;  // all but the only byte of the config
+  const std::string why = pull(random_bytes(1'000'000, 4), "[");
+  EXPECT_TRUE(why.starts_with("the config of ")) << why;
 }
 
 TEST_F(ClientTest, WrongBytesNeverBecomeAModel) {
@@ -285,7 +378,7 @@ TEST_F(ClientTest, ACancelledDownloadCanResumeLater) {
 }
 
 TEST_F(ClientTest, AListenerThatThrowsEndsThePull) {
-  serve("a/m", "weights");
+  serve("a/m", kWeights);
   struct Gone {};
   EXPECT_THROW(here_.client.pull(registry_.name(), true,
                                  [](const Step& step) {
@@ -367,7 +460,8 @@ TEST_F(ClientTest, SendsRedirectedPartsAgainThatTheRegistryLost) {
 }
 
 TEST_F(ClientTest, PushesAndPullsEmptyBlobs) {
-  store::Manifest manifest = add_small(here_.store, "");
+  store::Manifest manifest = add_small(here_.store, kWeights);
+  manifest.layers.push_back(here_.store.add_layer(store::kLicenseLayer, ""));
   here_.store.put(registry_.name(), manifest);
   EXPECT_EQ(here_.push(registry_.name()), "success");
   EXPECT_EQ(there_.pull(registry_.name()), "success");
@@ -375,12 +469,12 @@ TEST_F(ClientTest, PushesAndPullsEmptyBlobs) {
 }
 
 TEST_F(ClientTest, AMirrorReplacesTheDefaultRegistry) {
-  serve("library/m", "weights");
+  serve("library/m", kWeights);
   ClientOptions options = test_options();
   options.mirror = "http://" + registry_.host();
   Client client(here_.store, options);
   EXPECT_EQ(display_name(client.pull(store::named("m"), false, [](const Step&) {})), "m:latest");
-  EXPECT_EQ(store::sample_weights(here_.store, "m"), "weights");
+  EXPECT_EQ(store::sample_weights(here_.store, "m"), kWeights);
 }
 
 }  // namespace

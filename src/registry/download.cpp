@@ -14,6 +14,7 @@
 
 #include "base/byte_size.h"
 #include "base/error.h"
+#include "registry/content_range.h"
 #include "registry/following_digest.h"
 #include "registry/part_files.h"
 #include "store/folder.h"
@@ -21,7 +22,7 @@
 namespace billow::registry {
 namespace {
 
-// Max number of expired addresses in a row without a byte in between.
+// Max number of expired addresses in a row without a byte in between. More count as failures.
 constexpr int kMaxRefreshes = 20;
 // Writing to the disk starts in units of this size.
 constexpr uint64_t kFlushBytes = 8 << 20;
@@ -33,12 +34,52 @@ struct Fatal : Error {
   using Error::Error;
 };
 
-bool is_expired(int status) {
-  return status == 400 || status == 401 || status == 403 || status == 410;
+// Returns whether a blob's address may have expired or moved. `is_elsewhere`: it is not the
+// registry's own address of the blob.
+bool is_expired(int status, bool is_elsewhere) {
+  return status == 400 || status == 401 || status == 403 || status == 410 ||
+         (status >= 300 && status < 400) || (status == 404 && is_elsewhere);
 }
 
 std::string range_of(uint64_t first, uint64_t end) {
   return "bytes=" + std::to_string(first) + "-" + std::to_string(end - 1);
+}
+
+bool has_blob(const Reply& reply) { return reply.status == 200 || reply.status == 206; }
+
+// Asks for the first byte of a blob, because only the head of the response is needed. `url`
+// receives the address that answered.
+Reply asked_head(Session& session, const store::Digest& digest, const std::stop_token& stop,
+                 std::string* url = nullptr) {
+  Request request{.url = "/blobs/" + digest.text(), .headers = {{"Range", range_of(0, 1)}}};
+  request.on_body = [](const Reply&, std::string_view) { return false; };
+  return session.follow(std::move(request), stop, url);
+}
+
+[[noreturn]] void throw_refused(const store::Digest& digest, const Reply& reply) {
+  throw Error(reply.status == 404 ? ErrorCode::kNotFound : ErrorCode::kIo,
+              digest.text() + ": " + error_text(reply));
+}
+
+// Returns the size of a blob whose manifest has no size.
+uint64_t asked_size(Session& session, const store::Digest& digest, const std::stop_token& stop) {
+  const Reply reply = asked_head(session, digest, stop);
+  if (!has_blob(reply)) throw_refused(digest, reply);
+  const std::optional<uint64_t> n_bytes = whole_bytes(reply);
+  if (!n_bytes)
+    throw Error(ErrorCode::kIo,
+                digest.text() + ": neither the manifest nor the registry says the blob's size");
+  return *n_bytes;
+}
+
+void check_room(const std::string& path, uint64_t n_wanted) {
+  struct statvfs disk{};
+  if (::statvfs(path.c_str(), &disk) != 0) return;
+  const uint64_t n_free = uint64_t{disk.f_bavail} * disk.f_frsize;
+  if (n_wanted > n_free)
+    throw Error(ErrorCode::kIo, path + ": " + format_byte_size(n_wanted) +
+                                    " more are needed, but the disk has " +
+                                    format_byte_size(n_free) + " left");
 }
 
 class Download {
@@ -83,7 +124,7 @@ class Download {
 
   void fetch() {
     n_completed_ = completed_bytes(files_.parts());
-    check_room();
+    check_room(files_.path(), n_bytes_ - n_completed_);
     report();
     if (n_completed_ != n_bytes_) find_url();
     first_open_ = 0;
@@ -106,40 +147,41 @@ class Download {
     return parts[first_open_].offset + parts[first_open_].completed;
   }
 
-  void check_room() const {
-    struct statvfs disk{};
-    if (::statvfs(files_.path().c_str(), &disk) != 0) return;
-    const uint64_t n_free = uint64_t{disk.f_bavail} * disk.f_frsize;
-    const uint64_t n_wanted = n_bytes_ - n_completed_;
-    if (n_wanted > n_free)
-      throw Error(ErrorCode::kTooLarge, files_.path() + ": " + format_byte_size(n_wanted) +
-                                            " more are needed, but the disk has " +
-                                            format_byte_size(n_free) + " left");
+  // Returns why a response cannot be about the blob, or "".
+  std::string flaw_of(const Reply& head) const {
+    if (!has_blob(head)) return digest_.text() + ": " + error_text(head);
+    const std::optional<uint64_t> n_bytes = whole_bytes(head);
+    if (!n_bytes || *n_bytes == n_bytes_) return "";
+    return digest_.text() + ": the manifest says " + std::to_string(n_bytes_) +
+           " bytes, but the server has " + std::to_string(*n_bytes);
   }
 
-  // Asks the registry for the blob's address. `url` receives the address that answered.
-  Reply ask_for_url(std::string& url) {
-    Request request{.url = "/blobs/" + digest_.text(), .headers = {{"Range", range_of(0, 1)}}};
-    request.on_body = [](const Reply&, std::string_view) {
-      return false;
-    };  // only the head is needed
-    Reply reply = session_.follow(std::move(request), stop_.get_token(), &url);
+  // Asks the registry for the blob's address.
+  Reply ask_for_url() {
+    std::string url;
+    Reply reply = asked_head(session_, digest_, stop_.get_token(), &url);
+    if (!flaw_of(reply).empty()) return reply;
     const std::scoped_lock lock(mutex_);
     ++n_urls_;
-    if (has_blob(reply)) url_ = url;
+    url_ = url;
     return reply;
   }
 
-  static bool has_blob(const Reply& reply) { return reply.status == 200 || reply.status == 206; }
-
-  // Finds the first address. Plans a single part if the server does not support ranges.
+  // Finds the first address. Plans a single part if the server does not support ranges. A response
+  // without ranges may also be the page of a proxy, or an exception. So it must have the blob's
+  // size, and stored bytes are given up only after a second response.
   void find_url() {
-    std::string url;
-    const Reply reply = ask_for_url(url);
-    if (!has_blob(reply))
-      throw Error(reply.status == 404 ? ErrorCode::kNotFound : ErrorCode::kIo,
-                  digest_.text() + ": " + error_text(reply));
-    if (reply.status == 206 || files_.parts().size() == 1) return;
+    bool is_asked_again = n_completed_ == 0;
+    for (int n_failed = 1;; ++n_failed) {
+      const Reply reply = ask_for_url();
+      if (!has_blob(reply)) throw_refused(digest_, reply);
+      std::string flaw = flaw_of(reply);
+      if (reply.status == 206 && !flaw.empty()) throw Error(ErrorCode::kIo, flaw);
+      if (reply.status == 206 || (flaw.empty() && files_.parts().size() == 1)) return;
+      if (flaw.empty() && std::exchange(is_asked_again, true)) break;
+      if (flaw.empty()) flaw = digest_.text() + ": the server sends the whole blob, not a part";
+      pause_or_give_up(n_failed, flaw);
+    }
     files_.restart(true);
     n_completed_ = 0;
   }
@@ -199,48 +241,62 @@ class Download {
     stop_.request_stop();
   }
 
+  // The result of one request for a part.
+  struct Attempt {
+    std::string why;  // why bytes may be missing
+    bool has_expired = false;
+    int n_url = 0;  // number of the address
+  };
+
   void fetch_part(size_t index) {
     const Part& part = files_.parts()[index];
     int n_failed = 0;
     int n_refreshed = 0;
-    std::string why;
     while (part.completed < part.size) {
       const uint64_t before = part.completed;
-      int status = 0;
-      int n_url = 0;
-      try {
-        status = fetch_once(index, n_url);
-        why = digest_.text() + ": the server answered " + std::to_string(status);
-      } catch (const Fatal&) {
-        throw;
-      } catch (const Error& error) {
-        if (error.code() == ErrorCode::kPermissionDenied) throw;
-        why = error.what();
-      }
+      Attempt attempt = try_part(index);
       files_.save(index);
       if (stop_.stop_requested()) throw_cancelled();
       if (part.completed > before) n_failed = n_refreshed = 0;
       if (part.completed == part.size) return;
-      if (is_expired(status) && ++n_refreshed <= kMaxRefreshes) {
-        refresh(n_url);
-        continue;
+      if (attempt.has_expired) {
+        const std::string flaw = refresh(attempt.n_url);
+        if (flaw.empty() && ++n_refreshed <= kMaxRefreshes) {
+          pause(options_.first_pause * (n_refreshed - 1) / kMaxRefreshes);
+          continue;
+        }
+        if (!flaw.empty()) attempt.why = flaw;
       }
-      if (++n_failed >= options_.max_attempts)
-        throw Fatal(ErrorCode::kIo, "max retries exceeded: " + why);
-      constexpr int kMaxDoublings = 20;
-      pause(options_.first_pause * (1 << std::min(n_failed - 1, kMaxDoublings)));
+      pause_or_give_up(++n_failed, attempt.why);
     }
+  }
+
+  Attempt try_part(size_t index) {
+    Attempt attempt;
+    std::string url;
+    try {
+      const int status = fetch_once(index, url, attempt.n_url);
+      const bool is_elsewhere = url != session_.base() + "/blobs/" + digest_.text();
+      attempt.has_expired = is_expired(status, is_elsewhere);
+      attempt.why = digest_.text() + ": the server answered " + std::to_string(status);
+    } catch (const Fatal&) {
+      throw;
+    } catch (const Error& error) {
+      if (error.code() == ErrorCode::kPermissionDenied) throw;
+      attempt.why = error.what();
+    }
+    return attempt;
   }
 
   // Sends one request for the rest of a part and returns its status. A server without ranges sends
   // the only part from the beginning again. This function then skips the bytes that are stored.
-  int fetch_once(size_t index, int& n_url) {
+  int fetch_once(size_t index, std::string& url, int& n_url) {
     const Part& part = files_.parts()[index];
     const uint64_t first = part.offset + part.completed;
     Request request{.url = {}, .headers = {{"Range", range_of(first, part.end())}}};
     {
       const std::scoped_lock lock(mutex_);
-      request.url = url_;
+      request.url = url = url_;
       n_url = n_urls_;
     }
     bool is_checked = false;
@@ -260,7 +316,11 @@ class Download {
 
   // Throws Error if the reply does not have the bytes of the part from `first` on.
   void check_head(const Reply& head, const Part& part, uint64_t first) const {
-    if (head.status == 200 && part.size == n_bytes_) return;
+    if (head.status == 200 && part.size == n_bytes_) {
+      const std::string flaw = flaw_of(head);
+      if (!flaw.empty()) throw Error(ErrorCode::kIo, flaw);
+      return;
+    }
     const std::string_view range = head.headers.get("Content-Range");
     const std::string begin = "bytes " + std::to_string(first) + "-";
     const std::string total = "/" + std::to_string(n_bytes_);
@@ -286,15 +346,36 @@ class Download {
     report();
   }
 
-  // Asks for another address, unless another thread has asked since `n_url`.
-  void refresh(int n_url) {
+  // Asks for another address, unless another thread has got one since `n_url`. Returns why there is
+  // none, or "". Threads that wait meanwhile share a failure: if each asked a silent registry in
+  // turn, the last one would wait for long.
+  std::string refresh(int n_url) {
+    const int n_failures = n_refresh_failures_;
     const std::scoped_lock one_at_a_time(refresh_mutex_);
     {
       const std::scoped_lock lock(mutex_);
-      if (n_urls_ != n_url) return;
+      if (n_urls_ != n_url) return "";
     }
-    std::string url;
-    ask_for_url(url);
+    if (n_refresh_failures_ != n_failures) return refresh_failure_;
+    std::string flaw;
+    try {
+      flaw = flaw_of(ask_for_url());
+    } catch (const Error& error) {
+      if (error.code() == ErrorCode::kPermissionDenied) throw;
+      flaw = error.what();
+    }
+    if (flaw.empty()) return "";
+    refresh_failure_ = flaw;
+    ++n_refresh_failures_;
+    return flaw;
+  }
+
+  // Pauses after failure number `n_failed` in a row. Each pause is twice as long as the last one.
+  void pause_or_give_up(int n_failed, const std::string& why) {
+    if (n_failed >= options_.max_attempts)
+      throw Fatal(ErrorCode::kIo, "max retries exceeded: " + why);
+    constexpr int kMaxDoublings = 20;
+    pause(options_.first_pause * (1 << std::min(n_failed - 1, kMaxDoublings)));
   }
 
   void pause(std::chrono::milliseconds time) {
@@ -330,10 +411,12 @@ class Download {
   size_t first_open_ = 0;  // the first incomplete part
   std::optional<FollowingDigest> sum_;
   std::mutex refresh_mutex_;  // locked before mutex_
+  std::atomic<int> n_refresh_failures_{0};
+  std::string refresh_failure_;  // the last one
   std::mutex mutex_;
   std::condition_variable_any pauses_;
   std::string url_;
-  int n_urls_ = 0;  // how often the address was requested
+  int n_urls_ = 0;  // how often the registry gave an address
   std::string failure_;
   ErrorCode failure_code_ = ErrorCode::kIo;
 };
@@ -344,7 +427,13 @@ void download(Session& session, const std::string& folder, const store::Digest& 
               uint64_t n_bytes, const DownloadOptions& options, std::stop_token stop) {
   if (store::file_status(folder + "/" + digest.file_name())) return;
   try {
-    Download(session, folder, digest, n_bytes, options, stop).run();
+    if (n_bytes > 0 || digest == store::digest_of(""))
+      return Download(session, folder, digest, n_bytes, options, stop).run();
+    DownloadOptions quiet = options;
+    quiet.on_progress = nullptr;
+    n_bytes = asked_size(session, digest, stop);
+    check_room(folder, n_bytes);  // the caller could not check it
+    Download(session, folder, digest, n_bytes, quiet, stop).run();
   } catch (const Error&) {
     if (stop.stop_requested()) throw Error(ErrorCode::kIo, "the download was cancelled");
     throw;

@@ -34,12 +34,14 @@ struct DownloadOptions {
 };
 
 // Fetches the blob of `n_bytes`, the size in its manifest, to FOLDER/sha256-HEX. Returns
-// immediately if the file exists.
+// immediately if the file exists. If the manifest has no size (0), the registry is asked for it,
+// and no progress is reported, because it would exceed the manifest's size.
 // Throws Error: the errors of the Session; kIo "max retries exceeded: ..." with the last failure;
-// kTooLarge if the disk lacks space; kIo "the download was cancelled" once `stop` is set. Throws
-// kInvalidInput "digest mismatch, file must be downloaded again: want sha256:..., got sha256:..."
-// if the bytes are wrong; then no bytes are kept. If the download had resumed older bytes, it first
-// fetches all bytes once more.
+// kIo "...: the manifest says ..." if the registry has a blob of another size; kIo if the disk
+// lacks space; kIo "the download was cancelled" once `stop` is set. Throws kInvalidInput "digest
+// mismatch, file must be downloaded again: want sha256:..., got sha256:..." if the bytes are wrong;
+// then no bytes are kept. If the download had resumed older bytes, it first fetches all bytes once
+// more.
 void download(Session& session, const std::string& folder, const store::Digest& digest,
               uint64_t n_bytes, const DownloadOptions& options = {}, std::stop_token stop = {});
 

@@ -40,10 +40,18 @@ std::string random_bytes(size_t n, unsigned seed) {
 
 // Faults of the server.
 struct Faults {
-  std::atomic<int> n_cuts{0};    // responses that are cut off
-  std::atomic<int> n_errors{0};  // responses with 503
-  std::atomic<int> n_stalls{0};  // responses that stall halfway
-  std::atomic<int> url_life{0};  // uses of each address at the other host; 0: no redirect
+  std::atomic<int> n_cuts{0};              // responses that are cut off
+  std::atomic<int> n_errors{0};            // responses with 503
+  std::atomic<int> n_stalls{0};            // responses that stall halfway
+  std::atomic<int> url_life{0};            // uses of each address at the other host; 0: no redirect
+  std::atomic<int> expired_status{403};    // status of an address that was used too often
+  std::atomic<int> n_failed_refreshes{0};  // later requests for an address that get 503
+  std::atomic<int> n_dropped_refreshes{0};  // later requests for an address without a response
+  std::atomic<int> n_refusals{0};           // responses with 401, which want a token
+  std::atomic<int> n_token_errors{0};       // responses of the token server with 503
+  std::atomic<int> n_pages{0};              // responses with 200 and a page of a proxy
+  std::atomic<int> n_part_pages{0};         // the same, but not to the first request
+  std::atomic<int> n_whole{0};              // responses with 200 and the whole blob
   std::atomic<bool> has_ranges{true};
   std::atomic<bool> lies{false};  // sends the blob's beginning for every range
   std::atomic<bool> is_damaged{false};
@@ -78,12 +86,20 @@ class DownloadTest : public testing::Test {
   }
 
   std::vector<http::Route> routes() {
-    std::vector<http::Route> all(2);
-    all[0].methods = all[1].methods = {Method::kGet, Method::kHead};
+    std::vector<http::Route> all(3);
+    all[0].methods = all[1].methods = all[2].methods = {Method::kGet, Method::kHead};
     all[0].pattern = "/v2/a/m/blobs/:digest";
     all[0].handler = [this](Exchange& exchange) {
       if (faults_.url_life > 0) {
         const int key = ++n_keys_;
+        if (key > 1 && takes_one(faults_.n_dropped_refreshes)) {
+          exchange.begin_stream(200, "x/y");
+          throw std::runtime_error("cut off");
+        }
+        if (key > 1 && takes_one(faults_.n_failed_refreshes)) {
+          exchange.respond(http::text_response(503, "busy"));
+          return;
+        }
         exchange.respond({.status = 307,
                           .content_type = "",
                           .headers = {{"Location", "/store?key=" + std::to_string(key)}},
@@ -103,7 +119,13 @@ class DownloadTest : public testing::Test {
       if (is_good)
         serve(exchange);
       else
-        exchange.respond(http::text_response(403, "the signature has expired"));
+        exchange.respond(http::text_response(faults_.expired_status, "the signature has expired"));
+    };
+    all[2].pattern = "/token";
+    all[2].handler = [this](Exchange& exchange) {
+      const bool fails = takes_one(faults_.n_token_errors);
+      exchange.respond(fails ? http::text_response(503, "busy")
+                             : http::text_response(200, R"({"token":"t"})"));
     };
     return all;
   }
@@ -112,6 +134,26 @@ class DownloadTest : public testing::Test {
     int was = n;
     while (was > 0 && !n.compare_exchange_weak(was, was - 1)) continue;
     return was > 0;
+  }
+
+  // Responds with a fault that replaces the blob. Returns false if there is none.
+  bool responds_otherwise(Exchange& exchange, bool is_probe) {
+    if (takes_one(faults_.n_pages) || (!is_probe && takes_one(faults_.n_part_pages))) {
+      exchange.respond(http::text_response(200, "<html>please log in</html>"));
+    } else if (takes_one(faults_.n_whole)) {
+      exchange.respond({.status = 200, .content_type = "x/y", .headers = {}, .body = blob_});
+    } else if (!is_probe && takes_one(faults_.n_errors)) {
+      exchange.respond(http::text_response(503, "busy"));
+    } else if (!is_probe && takes_one(faults_.n_refusals)) {
+      const std::string realm = "http://127.0.0.1:" + std::to_string(server_.port()) + "/token";
+      exchange.respond({.status = 401,
+                        .content_type = "",
+                        .headers = {{"WWW-Authenticate", "Bearer realm=\"" + realm + "\""}},
+                        .body = ""});
+    } else {
+      return false;
+    }
+    return true;
   }
 
   void serve(Exchange& exchange) {
@@ -128,11 +170,8 @@ class DownloadTest : public testing::Test {
       std::from_chars(range.data() + 6, range.data() + dash, first);
       std::from_chars(range.data() + dash + 1, range.data() + range.size(), last);
     }
-    const bool is_probe = is_range && last == 0;
-    if (!is_probe && takes_one(faults_.n_errors)) {
-      exchange.respond(http::text_response(503, "busy"));
-      return;
-    }
+    const bool is_probe = range == "bytes=0-0";
+    if (responds_otherwise(exchange, is_probe)) return;
     std::string bytes = blob_.substr(faults_.lies ? 0 : first, last - first + 1);
     if (faults_.is_damaged) bytes[bytes.size() / 2] ^= 1;
     http::Headers headers;
@@ -157,11 +196,34 @@ class DownloadTest : public testing::Test {
 
   std::string get(std::stop_token stop = {}) {
     try {
-      download(session_, folder_.path(), digest_, blob_.size(), options_, std::move(stop));
+      download(session_, folder_.path(), digest_, manifest_bytes_.value_or(blob_.size()), options_,
+               std::move(stop));
     } catch (const Error& error) {
       return error.what();
     }
     return "";
+  }
+  // Fetches a part of the blob. The next download resumes.
+  void fetch_a_third() {
+    faults_.n_stalls = 100;
+    std::stop_source stop;
+    options_.on_progress = [&](uint64_t n) {
+      if (n > kBytes / 3) stop.request_stop();
+    };
+    EXPECT_EQ(get(stop.get_token()), "the download was cancelled");
+    options_.on_progress = nullptr;
+    faults_.n_stalls = 0;
+  }
+  // Resumes, and expects that no stored byte is fetched again.
+  void expect_resumes() {
+    std::atomic<uint64_t> n_min{kBytes};
+    options_.on_progress = [&](uint64_t n) {
+      uint64_t was = n_min;
+      while (was > n && !n_min.compare_exchange_weak(was, n)) continue;
+    };
+    EXPECT_EQ(get(), "");
+    expect_whole();
+    EXPECT_GT(n_min, kBytes / 3);
   }
   void expect_whole() const {
     EXPECT_EQ(store::children(folder_.path()), std::vector<std::string>{digest_.file_name()});
@@ -172,6 +234,7 @@ class DownloadTest : public testing::Test {
 
   std::string blob_ = random_bytes(kBytes, 1);
   store::Digest digest_ = store::digest_of(blob_);
+  std::optional<uint64_t> manifest_bytes_;  // nullopt: the blob's size
   Faults faults_;
   std::atomic<bool> ends_{false};
   std::atomic<size_t> n_sent_{0};
@@ -232,6 +295,91 @@ TEST_F(DownloadTest, AsksForAnotherAddressWhenOneExpires) {
   EXPECT_EQ(get(), "");
   expect_whole();
   EXPECT_GT(n_keys_, 2);
+}
+
+TEST_F(DownloadTest, AddressesThatMovedOrVanishedAreRequestedAgain) {
+  for (const int status : {302, 404, 410}) {
+    faults_.expired_status = status;
+    faults_.url_life = 5;
+    const int n_before = n_keys_;
+    EXPECT_EQ(get(), "") << status;
+    expect_whole();
+    EXPECT_GT(n_keys_, n_before + 2);
+    std::filesystem::remove(folder_.path() + "/" + digest_.file_name());
+  }
+}
+
+TEST_F(DownloadTest, SurvivesARegistryThatGivesNoOtherAddressForATime) {
+  faults_.url_life = 5;
+  faults_.n_dropped_refreshes = 2;
+  faults_.n_failed_refreshes = 2;
+  EXPECT_EQ(get(), "");
+  expect_whole();
+  EXPECT_EQ(faults_.n_dropped_refreshes, 0);
+  EXPECT_EQ(faults_.n_failed_refreshes, 0);
+}
+
+TEST_F(DownloadTest, ReportsARegistryThatGivesNoOtherAddress) {
+  faults_.url_life = 5;
+  faults_.n_failed_refreshes = 1'000'000;
+  EXPECT_EQ(get(), "max retries exceeded: " + digest_.text() + ": 503: busy");
+  EXPECT_LE(n_keys_, 1 + 16 * options_.max_attempts) << "each failure has a pause";
+}
+
+TEST_F(DownloadTest, SurvivesATokenServerThatFailsForATime) {
+  faults_.n_refusals = 1;
+  faults_.n_token_errors = 1;
+  EXPECT_EQ(get(), "");
+  expect_whole();
+  EXPECT_EQ(faults_.n_token_errors, 0);
+}
+
+TEST_F(DownloadTest, APageOfAProxyCostsNoStoredBytes) {
+  fetch_a_third();
+  faults_.n_pages = 2;
+  expect_resumes();
+}
+
+TEST_F(DownloadTest, OneResponseWithoutRangesCostsNoStoredBytes) {
+  fetch_a_third();
+  faults_.n_whole = 1;
+  expect_resumes();
+}
+
+TEST_F(DownloadTest, APageOfAProxyIsNoPartOfTheBlob) {
+  options_.sizes = {.min = 2 * kBytes, .max = 2 * kBytes};
+  faults_.n_part_pages = 2;
+  EXPECT_EQ(get(), "");
+  expect_whole();
+  std::filesystem::remove(folder_.path() + "/" + digest_.file_name());
+  faults_.n_pages = 1'000'000;
+  EXPECT_EQ(get(), "max retries exceeded: " + digest_.text() +
+                       ": the manifest says 1000003 bytes, but the server has 26");
+  EXPECT_TRUE(store::children(folder_.path()).empty());
+}
+
+TEST_F(DownloadTest, AsksForASizeThatTheManifestLacks) {
+  manifest_bytes_ = 0;
+  bool reports = false;
+  options_.on_progress = [&](uint64_t) { reports = true; };
+  EXPECT_EQ(get(), "");
+  expect_whole();
+  EXPECT_FALSE(reports);
+  std::filesystem::remove(folder_.path() + "/" + digest_.file_name());
+  faults_.has_ranges = false;
+  EXPECT_EQ(get(), "");
+  expect_whole();
+  std::filesystem::remove(folder_.path() + "/" + digest_.file_name());
+  faults_.status = 404;
+  EXPECT_EQ(get(), digest_.text() + ": 404: no");
+}
+
+TEST_F(DownloadTest, ReportsAWrongSizeOfTheManifest) {
+  manifest_bytes_ = kBytes + 1;
+  EXPECT_EQ(get(),
+            digest_.text() + ": the manifest says 1000004 bytes, but the server has 1000003");
+  EXPECT_EQ(n_sent_, 0u);
+  EXPECT_TRUE(store::children(folder_.path()).empty());
 }
 
 TEST_F(DownloadTest, FetchesABlobFromAServerWithoutRanges) {

@@ -24,8 +24,13 @@ namespace billow::registry {
 class FakeRegistry {
  public:
   struct Faults {
-    std::atomic<int> n_cut_uploads{0};     // of these parts, only the first half is accepted
-    std::atomic<size_t> n_lost_bytes{0};   // the end of a longer upload fails once and loses these
+    std::atomic<int> n_cut_uploads{0};    // of these parts, only the first half is accepted
+    std::atomic<size_t> n_lost_bytes{0};  // the end of a longer upload fails once and loses these
+    std::atomic<int> end_ms{0};           // pause before the response to the end of an upload
+    // The ends of this many uploads get 504, and the registry forgets them. It shows each blob only
+    // after this many requests for it.
+    std::atomic<int> n_lost_ends{0};
+    std::atomic<int> n_hidden{0};
     std::atomic<bool> redirects{false};    // uploads are redirected to another address
     std::atomic<bool> holds_blobs{false};  // sends only half of each blob until this is false again
     std::atomic<int> status_of_blobs{0};   // status of all responses about blobs
@@ -140,7 +145,8 @@ class FakeRegistry {
       const std::scoped_lock lock(mutex_);
       const auto& known = blobs_[repository(exchange)];
       const auto at = known.find(parameter(exchange, "digest"));
-      if (at == known.end()) return refuse(exchange, 404, "BLOB_UNKNOWN");
+      if (at == known.end() || takes_one(faults.n_hidden))
+        return refuse(exchange, 404, "BLOB_UNKNOWN");
       bytes = at->second;
     }
     if (exchange.request().method == Method::kHead) {
@@ -239,6 +245,7 @@ class FakeRegistry {
   }
 
   void end_upload(Exchange& exchange) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(faults.end_ms));
     const std::scoped_lock lock(mutex_);
     const std::string id = parameter(exchange, "id");
     if (!is_current(exchange)) return refuse(exchange, 404, "UPLOAD_UNKNOWN");
@@ -253,6 +260,10 @@ class FakeRegistry {
       return refuse(exchange, 400, "DIGEST_INVALID");
     blobs_[upload.repository][query(exchange, "digest")] = upload.bytes;
     etags.insert(query(exchange, "etag"));
+    if (takes_one(faults.n_lost_ends)) {
+      uploads_.erase(id);
+      return refuse(exchange, 504, "NO");
+    }
     exchange.respond({.status = 201});
   }
 

@@ -10,11 +10,13 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <mutex>
 #include <optional>
 #include <thread>
 #include <utility>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "store/folder.h"
 
 namespace billow::registry {
@@ -65,43 +67,80 @@ bool overwrite_text(const std::string& path, const std::string& text) {
   return ::close(fd) == 0 && is_written;
 }
 
+struct OpenFile {
+  int fd = -1;
+  bool is_new = false;
+};
+
+OpenFile open_or_make(const std::string& path) {
+  constexpr int kFlags = O_RDWR | O_CREAT | O_CLOEXEC;
+  int fd = ::open(path.c_str(), kFlags | O_EXCL, 0644);
+  const bool is_new = fd >= 0;
+  if (fd < 0 && errno == EEXIST) fd = ::open(path.c_str(), kFlags, 0644);
+  if (fd < 0) throw_system(path, "cannot be written");
+  return {.fd = fd, .is_new = is_new};
+}
+
+bool says_no_locks(int error) {
+  return error == ENOLCK || error == EOPNOTSUPP || error == ENOSYS || error == EINVAL;
+}
+
+void warn_of_no_locks(const std::string& path, int error) {
+  static std::once_flag warned;
+  std::call_once(warned, [&] {
+    log::warn(path + ": cannot be locked: " + std::strerror(error) +
+              "; downloads are not locked against other servers on this store");
+  });
+}
+
+// Waits for the lock of a file. Returns 0 or an errno value; ECANCELED if `stop` is set.
+int await_lock(int fd, const LockFile& lock, const std::stop_token& stop) {
+  for (;;) {
+    const int error = lock(fd);
+    if (error != EINTR && error != EWOULDBLOCK) return error;
+    if (stop.stop_requested()) return ECANCELED;
+    std::this_thread::sleep_for(kLockPause);
+  }
+}
+
 // Opens and locks a file. Waits while another program has the file locked. If that program has
 // moved or removed the file in the meantime, creates a new file.
-int open_locked(const std::string& path, const std::stop_token& stop) {
+int open_locked(const std::string& path, const LockFile& lock, const std::stop_token& stop) {
   for (;;) {
-    const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-    if (fd < 0) throw_system(path, "cannot be written");
-    int code = ::flock(fd, LOCK_EX | LOCK_NB);
-    while (code != 0 && (errno == EINTR || errno == EWOULDBLOCK)) {
-      if (stop.stop_requested()) {
-        ::close(fd);
-        throw Error(ErrorCode::kIo, path + ": cancelled while another program uses it");
-      }
-      std::this_thread::sleep_for(kLockPause);
-      code = ::flock(fd, LOCK_EX | LOCK_NB);
+    const OpenFile file = open_or_make(path);
+    int error = await_lock(file.fd, lock, stop);
+    if (says_no_locks(error)) {
+      warn_of_no_locks(path, error);
+      error = 0;
     }
     struct stat mine{};
     struct stat named{};
-    const bool is_known = code == 0 && ::fstat(fd, &mine) == 0;
-    if (is_known && ::stat(path.c_str(), &named) == 0 && named.st_ino == mine.st_ino &&
-        named.st_dev == mine.st_dev) {
-      return fd;
-    }
-    ::close(fd);
-    if (!is_known) throw_system(path, "cannot be locked");
+    if (error == 0 && ::fstat(file.fd, &mine) != 0) error = errno;
+    const bool is_current = error == 0 && ::stat(path.c_str(), &named) == 0 &&
+                            named.st_ino == mine.st_ino && named.st_dev == mine.st_dev;
+    if (is_current) return file.fd;
+    ::close(file.fd);
+    if (error == 0) continue;
+    if (error == ECANCELED)
+      throw Error(ErrorCode::kIo, path + ": cancelled while another program uses it");
+    if (file.is_new) ::unlink(path.c_str());
+    errno = error;
+    throw_system(path, "cannot be locked");
   }
 }
 
 }  // namespace
 
+int lock_file(int fd) noexcept { return ::flock(fd, LOCK_EX | LOCK_NB) == 0 ? 0 : errno; }
+
 PartFiles::PartFiles(const std::string& folder, const store::Digest& digest, uint64_t n_bytes,
-                     PartSizes sizes, const std::stop_token& stop)
+                     PartSizes sizes, const std::stop_token& stop, const LockFile& lock)
     : folder_(folder),
       path_(folder + "/" + digest.file_name() + "-partial"),
       temporary_(folder + "/" + digest.file_name() + "-writing-"),
       n_bytes_(n_bytes),
       sizes_(sizes),
-      fd_(open_locked(path_, stop)) {
+      fd_(open_locked(path_, lock, stop)) {
   try {
     auto resumed = resumed_parts(found(), n_bytes);
     const off_t size = ::lseek(fd_, 0, SEEK_END);
@@ -112,6 +151,8 @@ PartFiles::PartFiles(const std::string& folder, const store::Digest& digest, uin
       restart(false);
     }
   } catch (...) {
+    struct stat status{};
+    if (::fstat(fd_, &status) == 0 && status.st_blocks == 0) remove();
     ::close(fd_);
     throw;
   }
@@ -139,7 +180,9 @@ void PartFiles::remove_part_files() const {
 
 void PartFiles::restart(bool in_one_part) {
   remove_part_files();
-  if (::ftruncate(fd_, static_cast<off_t>(n_bytes_)) != 0) throw_system(path_, "cannot be written");
+  // The first call frees the space of the old bytes, which the new bytes need.
+  if (::ftruncate(fd_, 0) != 0 || ::ftruncate(fd_, static_cast<off_t>(n_bytes_)) != 0)
+    throw_system(path_, "cannot be written");
   parts_ = in_one_part ? std::vector<Part>{{.offset = 0, .size = n_bytes_}}
                        : plan_parts(n_bytes_, sizes_);
   saved_.assign(parts_.size(), 0);

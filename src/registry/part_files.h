@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <stop_token>
 #include <string>
@@ -16,13 +17,19 @@
 
 namespace billow::registry {
 
+// Locks an open file against other programs, without waiting. Returns 0 or an errno value.
+using LockFile = std::function<int(int fd)>;
+int lock_file(int fd) noexcept;
+
 class PartFiles {
  public:
   // Opens or creates the files of a blob of `n_bytes` in `folder`. Resumes if the existing files
   // match, otherwise starts over. Waits while another program or PartFiles has the files locked.
-  // Throws Error that names the file, also if `stop` is set during the wait.
+  // If the file system has no locks, goes on without a lock and logs a warning once. Throws Error
+  // that names the file, also if `stop` is set during the wait. Then no files without bytes stay.
   PartFiles(const std::string& folder, const store::Digest& digest, uint64_t n_bytes,
-            PartSizes sizes = {}, const std::stop_token& stop = {});
+            PartSizes sizes = {}, const std::stop_token& stop = {},
+            const LockFile& lock = lock_file);
   ~PartFiles();
   PartFiles(const PartFiles&) = delete;
   PartFiles& operator=(const PartFiles&) = delete;
@@ -39,7 +46,8 @@ class PartFiles {
   // Starts writing bytes first .. end - 1 to the disk, so that commit() waits less. Thread-safe.
   void begin_flush(uint64_t first, uint64_t end) const noexcept;
 
-  // Starts over: with one part (for a server without ranges), or with the planned parts.
+  // Starts over: with one part (for a server without ranges), or with the planned parts. Frees the
+  // disk space of the old bytes.
   void restart(bool in_one_part);
 
   // Moves the complete file to `blob_path` and removes the record files. REQUIRES: all bytes are

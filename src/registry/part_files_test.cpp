@@ -1,8 +1,10 @@
 #include "registry/part_files.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <fstream>
 #include <optional>
@@ -125,6 +127,44 @@ TEST_F(PartFilesTest, CanRestartInOnePart) {
   EXPECT_EQ(names().size(), 2u);
   files.remove();
   EXPECT_TRUE(names().empty());
+}
+
+TEST_F(PartFilesTest, RestartFreesTheSpaceOfTheOldBytes) {
+  PartFiles files(folder_.path(), digest_, kLarge);
+  files.write(1, std::string(3'000'000, 'x'));
+  const auto n_blocks = [&] {
+    struct stat status{};
+    EXPECT_EQ(::stat(path("-partial").c_str(), &status), 0);
+    return status.st_blocks;
+  };
+  EXPECT_GT(n_blocks(), 0);
+  files.restart(false);
+  EXPECT_EQ(n_blocks(), 0);
+  EXPECT_EQ(store::file_status(path("-partial"))->size_bytes, kLarge);
+}
+
+TEST_F(PartFilesTest, NeedNoLocksOfTheFileSystem) {
+  for (const int error : {ENOLCK, EOPNOTSUPP, ENOSYS, EINVAL}) {
+    PartFiles files(folder_.path(), digest_, 6, {}, {}, [&](int) { return error; });
+    files.write(0, std::string_view("abcdef"));
+    files.commit(path(""));
+    EXPECT_EQ(text(""), "abcdef");
+    EXPECT_EQ(names().size(), 1u);
+  }
+}
+
+TEST_F(PartFilesTest, AFailureLeavesNoFilesWithoutBytes) {
+  EXPECT_THROW(PartFiles(folder_.path(), digest_, 6, {}, {}, [](int) { return EIO; }), Error);
+  EXPECT_TRUE(names().empty()) << "it could not be locked";
+  EXPECT_THROW(PartFiles(folder_.path(), digest_, uint64_t{1} << 63), Error);
+  EXPECT_TRUE(names().empty()) << "the file system has no files of this size";
+  {
+    PartFiles files(folder_.path(), digest_, 6);
+    files.write(0, std::string_view("abc"));
+    files.save(0);
+  }
+  EXPECT_THROW(PartFiles(folder_.path(), digest_, 6, {}, {}, [](int) { return EIO; }), Error);
+  EXPECT_EQ(completed_bytes(PartFiles(folder_.path(), digest_, 6).parts()), 3u);
 }
 
 TEST_F(PartFilesTest, OnlyOneObjectCanOpenThem) {

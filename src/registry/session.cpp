@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <memory>
 #include <random>
 #include <utility>
@@ -30,7 +31,25 @@ std::string base_of(const store::Name& name, bool insecure, const std::string& m
   return host + "/v2/" + name.space + "/" + name.model;
 }
 
+// Returns "registry.example:5000" for "https://registry.example:5000/v2/library/m".
+std::string host_in(const std::string& base) {
+  const size_t begin = base.find("://") + 3;
+  return base.substr(begin, base.find('/', begin) - begin);
+}
+
+// Returns the challenges of all fields of that name.
+std::vector<Challenge> challenges_in(const http::Headers& headers) {
+  std::vector<Challenge> all;
+  for (const http::Headers::Field& field : headers)
+    if (equal_ignoring_case(field.name, "WWW-Authenticate"))
+      std::ranges::move(parse_challenges(field.value), std::back_inserter(all));
+  return all;
+}
+
 bool is_good(int status) { return status >= 200 && status < 300; }
+
+// Returns whether a server may answer otherwise a little later.
+bool is_temporary(int status) { return status == 408 || status == 429 || status >= 500; }
 
 bool is_redirect(int status) {
   return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
@@ -83,8 +102,8 @@ std::string error_text(const Reply& reply) {
 
 Session::Session(Transport& transport, const store::Name& name, SessionOptions options)
     : transport_(transport),
-      host_(name.host),
       base_(base_of(name, options.insecure, options.mirror)),
+      host_(host_in(base_)),
       options_(std::move(options)) {}
 
 Reply Session::send_once(Request request, const std::string& authorization,
@@ -123,28 +142,41 @@ Reply Session::send(Request request, std::stop_token stop) {
 
 std::string Session::renewed(const std::string& used, const Reply& refusal,
                              const std::stop_token& stop) {
+  const int n_failures = n_failures_;
   const std::scoped_lock lock(mutex_);
   if (authorization_ != used) return authorization_;  // another thread has renewed the token
-  const std::vector<Challenge> all = parse_challenges(refusal.headers.get("WWW-Authenticate"));
+  // Another thread has failed in the meantime. If each thread asked a silent token server in turn,
+  // the last one would wait for long.
+  if (n_failures_ != n_failures) throw Error(ErrorCode::kIo, failure_);
+  try {
+    authorization_ = new_authorization(refusal, stop);
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::kIo && !stop.stop_requested()) {
+      failure_ = error.what();
+      ++n_failures_;
+    }
+    throw;
+  }
+  return authorization_;
+}
+
+std::string Session::new_authorization(const Reply& refusal, const std::stop_token& stop) {
+  const std::vector<Challenge> all = challenges_in(refusal.headers);
   const std::string login = options_.login ? options_.login() : std::string();
   const auto bearer = std::ranges::find(all, "bearer", &Challenge::scheme);
   const auto basic = std::ranges::find(all, "basic", &Challenge::scheme);
-  if (bearer != all.end()) {
-    authorization_ = "Bearer " + asked_token(*bearer, login, stop);
-  } else if (basic != all.end()) {
-    if (login.empty())
-      throw Error(ErrorCode::kPermissionDenied,
-                  host_ + ": unauthorized: the registry wants a password; 'docker login " + host_ +
-                      "' stores it in ~/.docker/config.json (passwords in a credential helper are "
-                      "not read)");
-    authorization_ = "Basic " + login;
-  } else {
+  if (bearer != all.end()) return "Bearer " + asked_token(*bearer, login, stop);
+  if (basic == all.end())
     throw Error(ErrorCode::kPermissionDenied,
                 host_ + ": unauthorized: the registry gives no tokens" +
                     (all.empty() ? "" : ", it wants " + in_line(all.front().scheme)) + " (" +
                     error_text(refusal) + ")");
-  }
-  return authorization_;
+  if (login.empty())
+    throw Error(ErrorCode::kPermissionDenied,
+                host_ + ": unauthorized: the registry wants a password; 'docker login " + host_ +
+                    "' stores it in ~/.docker/config.json (passwords in a credential helper are "
+                    "not read)");
+  return "Basic " + login;
 }
 
 std::string Session::asked_token(const Challenge& challenge, const std::string& login,
@@ -163,6 +195,8 @@ std::string Session::asked_token(const Challenge& challenge, const std::string& 
                                        .headers = {{"Authorization", wanted.authorization}},
                                        .max_body_bytes = kMaxTokenBytes},
                                       stop);
+  if (is_temporary(reply.status))
+    throw Error(ErrorCode::kIo, host_ + ": the token server answered " + error_text(reply));
   if (!is_good(reply.status))
     throw Error(ErrorCode::kPermissionDenied,
                 host_ + ": unauthorized: access denied (" + error_text(reply) + ")");

@@ -4,6 +4,7 @@
 // after a redirect. Thread-safe. The Transport must outlive the session.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <mutex>
 #include <stop_token>
@@ -42,8 +43,9 @@ class Session {
   // reply whatever its status. After a 401, gets a new token and sends the request once more. A
   // request with `upload` is not sent again, because its bytes are consumed; callers send a request
   // without a body first. `on_body` receives only bodies of replies with status 200 to 299. Other
-  // bodies are in Reply::body, up to 64 KiB. Throws the errors of Transport::send(), and
-  // kPermissionDenied if the registry returns no token or refuses the second request.
+  // bodies are in Reply::body, up to 64 KiB. Throws the errors of Transport::send(). Throws
+  // kPermissionDenied if the registry refuses a token or the second request, but kIo if the token
+  // server fails for now (408, 429, 5xx).
   Reply send(Request request, std::stop_token stop = {});
 
   // Like send(), but follows up to 10 redirects. `final_url`, if not null, receives the address
@@ -56,15 +58,19 @@ class Session {
   // Returns the value of the field Authorization for the next requests, after the registry has
   // refused the value `used` with the reply `refusal`.
   std::string renewed(const std::string& used, const Reply& refusal, const std::stop_token& stop);
+  // Returns the value after `refusal`; asks for a token if the registry wants one.
+  std::string new_authorization(const Reply& refusal, const std::stop_token& stop);
   std::string asked_token(const Challenge& challenge, const std::string& login,
                           const std::stop_token& stop);
 
   Transport& transport_;
-  const std::string host_;
   const std::string base_;
+  const std::string host_;  // of base_, with its port, for messages
   const SessionOptions options_;
   std::mutex mutex_;  // held during a token request: other threads wait for it
   std::string authorization_;
+  std::atomic<int> n_failures_{0};  // temporary failures of the token server
+  std::string failure_;             // the last one
 };
 
 // Returns the status and the error message of a registry's reply: "404: manifest unknown". The

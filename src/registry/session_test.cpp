@@ -123,6 +123,11 @@ class SessionTest : public testing::Test {
                 const std::string wanted =
                     key_.public_text() + ":" + key_.sign("GET," + url + "," + kSumOfNothing);
                 ++n_tokens_;
+                if (status_of_tokens_ != 0) {
+                  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+                  exchange.respond(http::text_response(status_of_tokens_, "busy"));
+                  return;
+                }
                 if (request.headers.get("Authorization") != wanted || refuses_) {
                   exchange.respond(http::text_response(401, R"({"error":"unknown key"})"));
                   return;
@@ -162,10 +167,11 @@ class SessionTest : public testing::Test {
     const std::string asks =
         challenge_.value_or("Bearer realm=\"http://" + host(server_) +
                             "/token\",service=\"s\",scope=\"repository:a/m:pull\"");
-    exchange.respond({.status = 401,
-                      .content_type = "",
-                      .headers = {{"WWW-Authenticate", asks}},
-                      .body = "who?"});
+    http::Headers headers;
+    if (!first_challenge_.empty()) headers.add("WWW-Authenticate", first_challenge_);
+    headers.add("www-authenticate", asks);
+    exchange.respond(
+        {.status = 401, .content_type = "", .headers = std::move(headers), .body = "who?"});
     return false;
   }
 
@@ -183,9 +189,11 @@ class SessionTest : public testing::Test {
   std::string token_;
   std::string other_saw_ = "nothing";
   std::optional<std::string> challenge_;
+  std::string first_challenge_;  // in a field of its own, before the other one
   std::atomic<int> n_tokens_{0};
   std::atomic<int> n_keys_{0};
   std::atomic<bool> refuses_{false};
+  std::atomic<int> status_of_tokens_{0};
   store::Name name_;
   http::Server elsewhere_;
   http::Server server_;
@@ -256,6 +264,61 @@ TEST_F(SessionTest, ReportsWhyThereIsNoToken) {
   refuses_ = false;
   challenge_.reset();
   EXPECT_EQ(session.send({.url = "/closed"}).status, 200);
+}
+
+TEST_F(SessionTest, ATokenServerMayFailForATime) {
+  Session session(transport_, name_, {.insecure = true, .key = source_});
+  for (const int status : {408, 429, 500, 503}) {
+    status_of_tokens_ = status;
+    try {
+      session.send({.url = "/closed"});
+      ADD_FAILURE() << status;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kIo);
+      EXPECT_EQ(std::string(error.what()),
+                name_.host + ": the token server answered " + std::to_string(status) + ": busy");
+    }
+  }
+  status_of_tokens_ = 403;
+  EXPECT_EQ(why_not(session, "/closed"), name_.host + ": unauthorized: access denied (403: busy)");
+  status_of_tokens_ = 0;
+  EXPECT_EQ(session.send({.url = "/closed"}).body, "closed");
+}
+
+TEST_F(SessionTest, ThreadsShareAFailureOfTheTokenServer) {
+  Session session(transport_, name_, {.insecure = true, .key = source_});
+  status_of_tokens_ = 503;
+  std::vector<std::jthread> threads;
+  std::atomic<int> n_failed{0};
+  for (int i = 0; i < 16; ++i)
+    threads.emplace_back([&] { n_failed += why_not(session, "/closed").empty() ? 0 : 1; });
+  threads.clear();
+  EXPECT_EQ(n_failed, 16);
+  EXPECT_LT(n_tokens_, 16) << "threads that wait for a token do not ask one after another";
+  status_of_tokens_ = 0;
+  EXPECT_EQ(session.send({.url = "/closed"}).body, "closed");
+}
+
+TEST_F(SessionTest, ReadsTheChallengesOfAllFields) {
+  first_challenge_ = "Basic realm=\"x\"";
+  Session session(transport_, name_, {.insecure = true, .key = source_});
+  EXPECT_EQ(session.send({.url = "/closed"}).body, "closed");
+}
+
+TEST_F(SessionTest, ErrorsNameTheMirror) {
+  const std::string host = name_.host;
+  name_.scheme = "https";
+  name_.host = "registry.example";
+  Session session(transport_, name_, {.key = source_, .mirror = "http://" + host});
+  challenge_ = "Basic realm=\"x\"";
+  EXPECT_TRUE(why_not(session, "/closed")
+                  .starts_with(host +
+                               ": unauthorized: the registry wants a password; 'docker "
+                               "login " +
+                               host + "' "));
+  challenge_.reset();
+  refuses_ = true;
+  EXPECT_TRUE(why_not(session, "/closed").starts_with(host + ": unauthorized: access denied"));
 }
 
 TEST_F(SessionTest, FollowsRedirectsWithoutItsToken) {

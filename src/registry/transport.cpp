@@ -26,6 +26,8 @@ using Clock = std::chrono::steady_clock;
 // How often stalled requests are checked.
 constexpr int kLookMs = 500;
 constexpr long kReceiveBytes = 512 << 10;
+// Pause between probes of a silent connection. They keep it open in routers while a server works.
+constexpr long kProbePauseSeconds = 30;
 // The max size of all heads of a response together: a proxy's head, heads with 1xx, the final head.
 constexpr size_t kMaxHeadBytes = 256 << 10;
 
@@ -64,6 +66,9 @@ class Transfer {
     set(CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(options.connect_timeout.count()));
     set(CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_2TLS));
     set(CURLOPT_BUFFERSIZE, kReceiveBytes);
+    set(CURLOPT_TCP_KEEPALIVE, 1L);
+    set(CURLOPT_TCP_KEEPIDLE, kProbePauseSeconds);
+    set(CURLOPT_TCP_KEEPINTVL, kProbePauseSeconds);
     set(CURLOPT_ERRORBUFFER, error_.data());
     set(CURLOPT_PRIVATE, this);
     set(CURLOPT_HEADERFUNCTION, &Transfer::take_header);
@@ -82,9 +87,13 @@ class Transfer {
 
   CURL* easy() const { return easy_.get(); }
   const std::string& url() const { return request_.url; }
-  bool has_stalled(Clock::time_point now) const {
-    return now - moved_ > options_.stall_timeout && has_begun_;
+  // Returns how long no byte may move.
+  std::chrono::milliseconds patience() const {
+    const bool is_sent = !request_.upload || n_given_ == request_.upload_bytes;
+    return is_sent ? std::max(options_.stall_timeout, request_.reply_timeout)
+                   : options_.stall_timeout;
   }
+  bool has_stalled(Clock::time_point now) const { return has_begun_ && now - moved_ > patience(); }
   void begin() {
     moved_ = Clock::now();
     has_begun_ = true;
@@ -212,6 +221,7 @@ class Transfer {
     size_t n = 0;
     const bool goes_on = transfer.guarded([&] {
       n = transfer.request_.upload(std::span(bytes, n_bytes));
+      transfer.n_given_ += n;
       return true;
     });
     return goes_on ? n : CURL_READFUNC_ABORT;
@@ -264,6 +274,7 @@ class Transfer {
   Reply reply_;
   std::exception_ptr failure_;
   size_t n_head_bytes_ = 0;
+  uint64_t n_given_ = 0;    // bytes of the body that libcurl has
   bool is_enough_ = false;  // on_body wants no more bytes
   bool has_begun_ = false;
   Clock::time_point moved_{};  // time of the last byte sent or received
@@ -378,9 +389,9 @@ class Transport::Loop {
     for (const auto& [easy, entry] : running_)
       if (entry->transfer.has_stalled(now)) stalled.push_back(entry);
     for (const auto& entry : stalled)
-      end(entry,
-          Error(ErrorCode::kIo, host_of(entry->transfer.url()) + ": no data moved for " +
-                                    std::to_string(options_.stall_timeout.count() / 1000) + " s"));
+      end(entry, Error(ErrorCode::kIo,
+                       host_of(entry->transfer.url()) + ": no data moved for " +
+                           std::to_string(entry->transfer.patience().count() / 1000) + " s"));
   }
 
   void end(std::shared_ptr<Entry> entry, std::optional<Error> why) {

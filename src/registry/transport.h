@@ -41,6 +41,9 @@ struct Request {
   // not block. If it throws, the request ends and send() throws the exception.
   std::function<bool(const Reply& head, std::string_view bytes)> on_body{};
   uint64_t max_body_bytes = uint64_t{8} << 20;  // of a reply without `on_body`
+  // Replaces a shorter stall_timeout once the whole request has been sent, because a server may
+  // work for long before it replies.
+  std::chrono::milliseconds reply_timeout{0};
 };
 
 struct TransportOptions {

@@ -117,6 +117,8 @@ class TransportTest : public testing::Test {
       if (!exchange.request().query.contains("stream"))
         exchange.respond(http::text_response(200, "passed"));
     });
+    add({Method::kPut}, "/unread", [this](Exchange& exchange) { gate_.pass(exchange); });
+    all.back().streams_body = true;
     return all;
   }
 
@@ -303,6 +305,23 @@ TEST_F(TransportTest, FailsAfterTheStallTimeout) {
                 "127.0.0.1:" + std::to_string(server_.port()) + ": no data moved for 1 s");
     }
   }
+}
+
+TEST_F(TransportTest, WaitsLongerForAReplyThanForTheUpload) {
+  Transport hasty({.stall_timeout = milliseconds(500)});
+  const auto upload = [](std::span<char> buffer) { return buffer.size(); };
+  const Request unread{.method = "PUT",
+                       .url = url("/unread"),
+                       .upload = upload,
+                       .upload_bytes = uint64_t{1} << 40,
+                       .reply_timeout = std::chrono::minutes(10)};
+  EXPECT_THROW(hasty.send(unread), Error);
+  std::jthread opens([&] {
+    std::this_thread::sleep_for(milliseconds(1500));
+    gate_.open();
+  });
+  const Request slow{.url = url("/wait"), .reply_timeout = std::chrono::minutes(10)};
+  EXPECT_EQ(hasty.send(slow).body, "passed");
 }
 
 TEST_F(TransportTest, DestructorEndsRunningRequests) {

@@ -112,11 +112,15 @@ class Upload {
   void pause_or_give_up(int n_failed, const std::string& why) {
     if (n_failed >= options_.max_attempts)
       throw Fatal(ErrorCode::kIo, "max retries exceeded: " + why);
+    pause(n_failed);
+  }
+
+  // Pauses after the failure or question number `n`. Each pause is twice as long as the last one.
+  void pause(int n) {
     std::mutex mutex;
     std::condition_variable_any pauses;
     std::unique_lock lock(mutex);
-    pauses.wait_for(lock, stop_, options_.first_pause * (1 << (n_failed - 1)),
-                    [] { return false; });
+    pauses.wait_for(lock, stop_, options_.first_pause * (1 << (n - 1)), [] { return false; });
     if (stop_.stop_requested()) throw Fatal(ErrorCode::kIo, "the upload was cancelled");
   }
 
@@ -169,6 +173,7 @@ class Upload {
   // Asks the registry how many bytes of the upload it has. Returns true if it has the blob. If the
   // registry does not know the upload any more, the upload starts over.
   bool resume() {
+    if (may_have_ended_ && has_blob(session_, digest_, stop_)) return true;
     const Reply reply = session_.send({.url = url_}, stop_);
     if (is_good(reply.status)) {
       const uint64_t n = received_bytes(reply.headers.get("Range"));
@@ -178,8 +183,20 @@ class Upload {
       return false;
     }
     if (reply.status != 404) return false;  // progress unknown: the part is sent again
+    if (may_have_ended_ ? await_blob() : has_blob(session_, digest_, stop_)) return true;
     url_.clear();
     n_received_ = 0;
+    may_have_ended_ = false;
+    return false;
+  }
+
+  // Waits for the blob of an upload whose last request got no response: a registry may still check
+  // the bytes. Returns whether the registry has the blob.
+  bool await_blob() {
+    for (int n = 1; n <= options_.max_attempts; ++n) {
+      if (has_blob(session_, digest_, stop_)) return true;
+      pause(n);
+    }
     return has_blob(session_, digest_, stop_);
   }
 
@@ -281,8 +298,11 @@ class Upload {
     request.url += "digest=" + digest_.text();
     if (!parts_.empty()) request.url += "&etag=" + etag();
     request.headers.set("Content-Type", "application/octet-stream");
+    request.reply_timeout = options_.end_timeout;
+    may_have_ended_ = true;
     const Reply reply = session_.send(std::move(request), stop_);
     if (is_good(reply.status)) return;
+    may_have_ended_ = reply.status >= 500;  // also of a proxy that did not wait for the registry
     const std::string why =
         digest_.text() + ": the registry refuses the blob: " + error_text(reply);
     if (reply.status == 400) throw Fatal(ErrorCode::kIo, why);  // the digest does not match
@@ -299,6 +319,7 @@ class Upload {
   uint64_t part_bytes_ = 0;
   std::string url_;              // for the next request; empty: no upload has begun
   uint64_t n_received_ = 0;      // bytes that the registry has
+  bool may_have_ended_ = false;  // the last request was sent, and its result is unknown
   std::vector<SentPart> parts_;  // redirected, without those that the registry has lost
 };
 

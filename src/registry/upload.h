@@ -20,6 +20,9 @@ struct UploadOptions {
   // Consecutive attempts without a byte. After this many, the upload fails.
   int max_attempts = 6;
   std::chrono::milliseconds first_pause{1'000};  // before the second attempt; doubles each time
+  // Max time without a byte of the response to the last request, in which a registry checks the
+  // digest of all bytes.
+  std::chrono::milliseconds end_timeout{600'000};
   PartSizes sizes{};
   // Receives the number of sent bytes whenever it changes. Runs on several threads; must not block.
   std::function<void(uint64_t n_completed)> on_progress{};

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <condition_variable>
 #include <exception>
 #include <mutex>
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "registry/content_range.h"
 #include "registry/origin.h"
 #include "registry/session.h"
 
@@ -29,29 +29,6 @@ std::string_view path_of(std::string_view url) { return url.substr(0, url.find_f
 
 bool is_redirect(int status) {
   return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
-}
-
-std::optional<uint64_t> number_in(std::string_view text) {
-  uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || text.empty()) return std::nullopt;
-  return value;
-}
-
-// The numbers of "bytes 100-199/5000".
-struct ContentRange {
-  std::optional<uint64_t> first;
-  std::optional<uint64_t> total;
-};
-ContentRange parse_content_range(std::string_view text) {
-  ContentRange range;
-  constexpr std::string_view kUnit = "bytes ";
-  if (!text.starts_with(kUnit)) return range;
-  text.remove_prefix(kUnit.size());
-  range.first = number_in(text.substr(0, text.find('-')));
-  const size_t slash = text.find('/');
-  if (slash != std::string_view::npos) range.total = number_in(text.substr(slash + 1));
-  return range;
 }
 
 void pause(std::chrono::milliseconds time, const std::stop_token& stop) {
@@ -167,8 +144,7 @@ class Fetch {
   // Checks the head of a response that has bytes of the file.
   void begin(const Reply& head) {
     const ContentRange range = parse_content_range(head.headers.get("Content-Range"));
-    const std::optional<uint64_t> size =
-        head.status == 206 ? range.total : number_in(head.headers.get("Content-Length"));
+    const std::optional<uint64_t> size = whole_bytes(head);
     std::string version(head.headers.get("ETag"));
     if (version.empty() || version.starts_with("W/"))
       version = std::string(head.headers.get("Last-Modified"));

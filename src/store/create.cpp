@@ -300,8 +300,9 @@ void Creation::begin_from_web(const std::vector<WebFile>& files) {
     fetched.push_back({file.name, layer.digest.text()});
   }
   begin_from_files(fetched);
+  const std::string from = public_address(files.front().url);
   for (Part& part : parts_)
-    if (part.layer.media_type == kModelLayer) part.layer.from = files.front().url;
+    if (part.layer.media_type == kModelLayer) part.layer.from = from;
 }
 
 void Creation::begin_from_conversion(const CreateRequest& request) {

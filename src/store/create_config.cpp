@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <string_view>
 
 #include "base/json.h"
 #include "store/json_text.h"
@@ -42,6 +43,17 @@ void merge_info(const std::string& info_json, Config& config) {
   if (!found.empty()) config.capabilities = found;
   if (const uint64_t n = count_field(info, "context_length", "info")) config.context_length = n;
   if (const uint64_t n = count_field(info, "embedding_length", "info")) config.embedding_length = n;
+}
+
+std::string public_address(const std::string& url) {
+  std::string address = url.substr(0, url.find_first_of("?#"));
+  constexpr std::string_view kMark = "://";
+  const size_t mark = address.find(kMark);
+  if (mark == std::string::npos) return address;
+  const size_t host = mark + kMark.size();
+  const size_t at = address.substr(0, address.find('/', host)).rfind('@');
+  if (at != std::string::npos && at >= host) address.erase(host, at + 1 - host);
+  return address;
 }
 
 void describe(const GgufFacts& facts, Config& config) {

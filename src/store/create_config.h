@@ -12,6 +12,9 @@ namespace billow::store {
 // (kInvalidInput) that names a field of the wrong type.
 void merge_info(const std::string& info_json, Config& config);
 
+// Returns a web address without the parts that may be secret: user, password, query, fragment.
+std::string public_address(const std::string& url);
+
 // Fills empty fields of the config from a file's facts. The first file determines the model's
 // family and type. The architectures of all files become its families.
 void describe(const GgufFacts& facts, Config& config);

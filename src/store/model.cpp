@@ -102,6 +102,20 @@ void LayerReader::take(const Layer& layer) {
   }
 }
 
+Model loaded(const Store& store, StoredModel stored) {
+  Model model;
+  model.stored = std::move(stored);
+  const Digest& config = model.stored.manifest.config.digest;
+  model.config = parse_config(store.read_blob(config, kMaxConfigBytes), store.blob_path(config));
+  model.details = details_of(model.config);
+  LayerReader reader(store, model);
+  for (const Layer& layer : model.stored.manifest.layers) reader.take(layer);
+  model.weights_facts = read_facts(model.weights);
+  if (!model.projectors.empty()) model.projector_facts = read_facts(model.projectors.front());
+  if (model.weights_facts) fill_in(model.details, *model.weights_facts);
+  return model;
+}
+
 }  // namespace
 
 std::vector<Message> parse_messages(std::string_view text, const std::string& origin) {
@@ -125,19 +139,30 @@ std::string to_text(const std::vector<Message>& messages) {
 }
 
 std::optional<Model> load_model(const Store& store, const Name& name) {
-  auto stored = store.find(name);
-  if (!stored) return std::nullopt;
-  Model model;
-  model.stored = std::move(*stored);
-  const Digest& config = model.stored.manifest.config.digest;
-  model.config = parse_config(store.read_blob(config, kMaxConfigBytes), store.blob_path(config));
-  model.details = details_of(model.config);
-  LayerReader reader(store, model);
-  for (const Layer& layer : model.stored.manifest.layers) reader.take(layer);
-  model.weights_facts = read_facts(model.weights);
-  if (!model.projectors.empty()) model.projector_facts = read_facts(model.projectors.front());
-  if (model.weights_facts) fill_in(model.details, *model.weights_facts);
-  return model;
+  constexpr int kMaxLoads = 3;
+  std::optional<StoredModel> stored = store.find(name);
+  for (int n_loads = 1; stored; ++n_loads) {
+    const Digest digest = stored->digest;
+    std::optional<Model> model;
+    std::optional<Error> failure;
+    try {
+      model = loaded(store, *std::move(stored));
+      if (has_all_facts(*model)) return model;
+    } catch (const Error& error) {
+      failure = error;
+    }
+    stored = store.find(name);
+    if (stored && (stored->digest == digest || n_loads == kMaxLoads)) {
+      if (failure) throw Error(*failure);
+      return model;
+    }
+  }
+  return std::nullopt;
+}
+
+bool has_all_facts(const Model& model) {
+  return (model.weights.empty() || model.weights_facts) &&
+         (model.projectors.empty() || model.projector_facts);
 }
 
 Details details_of(const Store& store, const StoredModel& stored) {

@@ -54,8 +54,13 @@ inline constexpr uint64_t kMaxTextBytes = uint64_t{64} << 20;
 
 // Loads a model; returns nullopt if it does not exist. Throws Error if the manifest or a text is
 // missing or broken. Unreadable weights only cause a log line, because the model can still be
-// shown.
+// shown. If the model is replaced during the load, and its old files are removed, loads the new
+// one.
 std::optional<Model> load_model(const Store& store, const Name& name);
+
+// Returns whether the weights and the projector, if the model has them, could be read. If not, they
+// may become readable while the manifest stays the same.
+bool has_all_facts(const Model& model);
 
 // Returns the details from the config. Reads the weights only if the config lacks details.
 Details details_of(const Store& store, const StoredModel& stored);

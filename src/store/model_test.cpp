@@ -2,6 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <thread>
+
 #include "base/error.h"
 #include "base/test_folder.h"
 #include "store/sample_gguf.h"
@@ -186,6 +191,57 @@ TEST(Model, OnlyATextGenerationModelLacksATemplate) {
   EXPECT_FALSE(lacks_template(model, traits));
   model.weights_facts->has_pooling = true;
   EXPECT_FALSE(lacks_template(model, {}));
+}
+
+// Another server may replace the model and remove its files while it is loaded.
+TEST(Model, LoadsTheNewVersionOfAModelThatIsReplacedMeanwhile) {
+  const TestFolder folder;
+  Store store(folder.path());
+  const auto put = [&](uint32_t version) {
+    Store::Hold hold(store);
+    gguf::Writer writer = sample_gguf();
+    writer.set_uint("version", version);
+    const std::vector<std::byte> weights = writer.to_bytes();
+    Config described;
+    described.base_name = std::to_string(version);
+    const std::string config = to_text(described);
+    hold.add(digest_of(weights));
+    hold.add(digest_of(config));
+    Manifest manifest;
+    manifest.layers = {{.media_type = std::string(kModelLayer),
+                        .digest = add_file(store, weights),
+                        .size_bytes = weights.size(),
+                        .from = "",
+                        .name = ""}};
+    manifest.config = store.add_layer(kConfigType, config);
+    store.put(named("m"), manifest);
+  };
+  put(0);
+  std::atomic<bool> is_over = false;
+  std::jthread writer([&] {
+    for (uint32_t version = 1; version <= 25; ++version) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      put(version);
+    }
+    is_over = true;
+  });
+  while (!is_over) {
+    std::optional<Model> model;
+    EXPECT_NO_THROW(model = load_model(store, named("m")));
+    ASSERT_TRUE(model);
+    EXPECT_TRUE(has_all_facts(*model));
+  }
+}
+
+TEST(Model, ReportsUnreadableFilesOfAModelThatStays) {
+  const TestFolder folder;
+  Store store(folder.path());
+  put_sample(store, "m", "not GGUF");
+  const auto model = load_model(store, named("m"));
+  ASSERT_TRUE(model);
+  EXPECT_FALSE(has_all_facts(*model));
+  ASSERT_EQ(std::remove(store.blob_path(model->stored.manifest.config.digest).c_str()), 0);
+  EXPECT_THROW(load_model(store, named("m")), Error);
 }
 
 }  // namespace

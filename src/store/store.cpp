@@ -51,6 +51,12 @@ bool is_unfinished(std::string_view file_name) {
          std::ranges::all_of(number, [](char c) { return c >= '0' && c <= '9'; });
 }
 
+// Removes empty folders from `folder` upwards, up to the folder `top`, and ignores failures.
+void discard_empty_folders(std::string folder, const std::string& top) {
+  for (; folder != top; folder = parent_of(folder))
+    if (::rmdir(folder.c_str()) != 0 && errno != ENOENT) return;
+}
+
 }  // namespace
 
 struct Store::State {
@@ -217,14 +223,18 @@ void Store::make_folders(const std::string& folder) const {
 
 void Store::write_manifest(const Name& name, std::string_view bytes) const {
   const std::string path = path_of(name);
-  make_folders(parent_of(path));
-  make_folders(blobs_folder());
-  // The file is staged in the folder of blobs. Next to its final path, other programs would take it
-  // for a model.
-  gguf::AtomicFile file(path,
-                        {.staging_folder = blobs_folder(), .before_step = options_.before_step});
-  file.write(std::as_bytes(std::span(bytes)));
-  file.commit();
+  try {
+    make_folders(parent_of(path));
+    // The file is staged in the folder of manifests, because the folder of blobs may be on another
+    // file system. Next to its final path, other programs would take it for a model.
+    gguf::AtomicFile file(
+        path, {.staging_folder = manifests_folder(), .before_step = options_.before_step});
+    file.write(std::as_bytes(std::span(bytes)));
+    file.commit();
+  } catch (...) {
+    discard_empty_folders(parent_of(path), manifests_folder());
+    throw;
+  }
 }
 
 std::vector<Digest> Store::digests_of(const Name& name) const {
@@ -265,7 +275,10 @@ bool Store::copy(const Name& source, const Name& destination) {
   if (!content) return false;
   parse_manifest(content->bytes,
                  path_of(from));  // throws if the manifest is broken, so that it is not copied
-  if (from != to) write_manifest(to, content->bytes);
+  if (from == to) return true;
+  const std::vector<Digest> old = digests_of(to);
+  write_manifest(to, content->bytes);
+  remove_unreferenced(old);
   return true;
 }
 
@@ -370,14 +383,32 @@ bool Store::has_blob(const Digest& digest) const {
   return file_status(blob_path(digest)).has_value();
 }
 
+bool Store::has_blob(const Digest& digest, uint64_t n_bytes) const {
+  const auto status = file_status(blob_path(digest));
+  return status && status->size_bytes == n_bytes;
+}
+
+bool Store::has_whole_blob(const Digest& digest) const {
+  const auto status = file_status(blob_path(digest));
+  if (!status) return false;
+  const auto differs = [&](const Layer& layer) {
+    return layer.digest == digest && layer.size_bytes != 0 &&
+           layer.size_bytes != status->size_bytes;
+  };
+  return std::ranges::none_of(list(), [&](const StoredModel& model) {
+    return differs(model.manifest.config) || std::ranges::any_of(model.manifest.layers, differs);
+  });
+}
+
 std::string Store::read_blob(const Digest& digest, uint64_t max_bytes) const {
   auto content = read_file(blob_path(digest), max_bytes);
   if (!content) throw Error(ErrorCode::kNotFound, "blob " + digest.text() + " does not exist");
   return std::move(content->bytes);
 }
 
-bool Store::add_blob(const Digest& digest, const ByteSource& source) {
-  if (has_blob(digest)) {
+bool Store::add_blob(const Digest& digest, const ByteSource& source,
+                     std::optional<uint64_t> n_bytes) {
+  if (n_bytes ? has_blob(digest, *n_bytes) : has_blob(digest)) {
     // The caller will use the blob soon. A new timestamp protects it from a cleanup of unused
     // blobs.
     ::utimensat(AT_FDCWD, blob_path(digest).c_str(), nullptr, 0);
@@ -407,12 +438,13 @@ bool Store::add_blob(const Digest& digest, const ByteSource& source) {
 Layer Store::add_layer(std::string_view media_type, std::string_view bytes, bool* created) {
   const Digest digest = digest_of(bytes);
   std::span<const std::byte> left = std::as_bytes(std::span(bytes));
-  const bool added = add_blob(digest, [&](std::span<std::byte> part) {
+  const auto source = [&](std::span<std::byte> part) {
     const size_t n = std::min(part.size(), left.size());
     std::ranges::copy(left.first(n), part.begin());
     left = left.subspan(n);
     return n;
-  });
+  };
+  const bool added = add_blob(digest, source, bytes.size());
   if (created) *created = added;
   return {.media_type = std::string(media_type),
           .digest = digest,
@@ -437,7 +469,7 @@ Layer Store::add_made_layer(std::string_view media_type,
   });
   const Digest digest = hasher.finish();
   hold.add(digest);
-  const bool is_new = !has_blob(digest);
+  const bool is_new = !has_blob(digest, n_bytes);
   if (is_new) {
     file.set_path(blob_path(digest));
     file.commit();
@@ -469,13 +501,19 @@ void Store::Hold::add(const Digest& digest) {
   digests_.push_back(digest);
 }
 
-void Store::prune_blobs(std::chrono::seconds min_age, Pruned& pruned) const {
+bool Store::remove_unfinished(const std::string& path) const {
+  if (!is_unfinished(fs::path(path).filename().string())) return false;
+  const UnwrittenFile unwritten(path);
+  if (!unwritten) return false;
+  remove_file("remove partial", path);
+  return true;
+}
+
+void Store::prune_blobs(Time newest, Pruned& pruned) const {
   const StoreLock::Removal removal(state_->lock);
   if (!removal)
     log::info("another server creates a model: unused blobs stay until the next cleanup");
   const auto kept = removal ? referenced() : std::nullopt;
-  const Time newest =
-      std::chrono::time_point_cast<Time::duration>(std::chrono::system_clock::now() - min_age);
   for (const std::string& file_name : children(blobs_folder())) {
     const std::string path = blobs_folder() + "/" + file_name;
     const auto status = entry_status(path);
@@ -486,12 +524,20 @@ void Store::prune_blobs(std::chrono::seconds min_age, Pruned& pruned) const {
       if (!kept || std::ranges::binary_search(*kept, *digest)) continue;
       if (!remove_unheld(*digest)) continue;
     } else {
-      if (!is_unfinished(file_name)) continue;
-      const UnwrittenFile unwritten(path);
-      if (!unwritten) continue;
-      remove_file("remove partial", path);
+      if (!remove_unfinished(path)) continue;
     }
     ++(is_blob ? pruned.n_blobs : pruned.n_partial);
+    pruned.n_bytes += status->size_bytes;
+  }
+}
+
+void Store::prune_staged_manifests(Time newest, Pruned& pruned) const {
+  if (why_not_writable(manifests_folder()) != 0) return;
+  for (const std::string& file_name : children(manifests_folder())) {
+    const std::string path = manifests_folder() + "/" + file_name;
+    const auto status = entry_status(path);
+    if (!status || status->modified > newest || !remove_unfinished(path)) continue;
+    ++pruned.n_partial;
     pruned.n_bytes += status->size_bytes;
   }
 }
@@ -524,7 +570,10 @@ Pruned Store::prune(std::chrono::seconds min_age) {
       throw system_error("cannot rename a blob to", path, errno);
     }
   }
-  prune_blobs(min_age, pruned);
+  const Time newest =
+      std::chrono::time_point_cast<Time::duration>(std::chrono::system_clock::now() - min_age);
+  prune_blobs(newest, pruned);
+  prune_staged_manifests(newest, pruned);
   prune_folders(manifests_folder(), 3);
   return pruned;
 }

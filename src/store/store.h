@@ -65,6 +65,8 @@ class Store {
 
   // Throws Error with advice if the folder exists but this user cannot list it.
   void check_readable() const;
+  // Throws Error (kPermissionDenied) if this user cannot write to the folder. Creates nothing.
+  void require_writable() const;
 
   // Returns the names of all models, as spelled in the folder. Reads only folders, not files of
   // models. Leaves out and logs folders that cannot be read. Throws Error if the folder of all
@@ -92,8 +94,8 @@ class Store {
   // Returns the manifest's bytes for a name that is spelled as in the folder; nullopt if it does
   // not exist.
   std::optional<std::string> manifest_text(const Name& spelled) const;
-  // Copies a model's manifest byte for byte to a second name. Returns false if the model does not
-  // exist.
+  // Copies a model's manifest byte for byte to a second name. If that name had a model, removes
+  // blobs that only this model used. Returns false if the source does not exist.
   [[nodiscard]] bool copy(const Name& source, const Name& destination);
   // Removes a manifest, folders that become empty, and blobs that no other manifest uses. Returns
   // false if the model does not exist.
@@ -103,6 +105,10 @@ class Store {
   void remove_unused(const std::vector<Digest>& blobs);
 
   bool has_blob(const Digest& digest) const;
+  // Returns false also if the stored blob has another size: then the file is damaged.
+  bool has_blob(const Digest& digest, uint64_t n_bytes) const;
+  // Returns whether the blob exists and no manifest gives it another size. Reads all manifests.
+  bool has_whole_blob(const Digest& digest) const;
   // Returns the path of the blob, whether it exists or not.
   std::string blob_path(const Digest& digest) const;
   // Returns the folder of blobs and creates it if needed, for callers that write blobs themselves.
@@ -111,9 +117,10 @@ class Store {
   // the blob is missing.
   std::string read_blob(const Digest& digest, uint64_t max_bytes = uint64_t{64} << 20) const;
   // Stores the bytes of `source` as a blob. If the blob already exists, returns false and does not
-  // read the source. Throws Error (kInvalidInput) with both digests if the bytes have another
-  // digest.
-  bool add_blob(const Digest& digest, const ByteSource& source);
+  // read the source. A blob of another size than `n_bytes`, if given, is replaced once all bytes
+  // are read. Throws Error (kInvalidInput) with both digests if the bytes have another digest.
+  bool add_blob(const Digest& digest, const ByteSource& source,
+                std::optional<uint64_t> n_bytes = std::nullopt);
   // Stores bytes as a layer. `created`, if given, receives the result of add_blob().
   Layer add_layer(std::string_view media_type, std::string_view bytes, bool* created = nullptr);
 
@@ -168,8 +175,6 @@ class Store {
   void remove_empty_folders(std::string folder) const;
   // Returns all manifest files. `unreadable`, if given, receives the folders that cannot be read.
   std::vector<Leaf> leaves(std::vector<std::string>* unreadable = nullptr) const;
-  // Throws Error if the store is not writable.
-  void require_writable() const;
   // Returns the lock for changes of the store and creates the store's folder.
   StoreLock& lock_of_changes() const;
   // Returns the blobs of the manifest; empty if the manifest is missing or broken.
@@ -179,7 +184,11 @@ class Store {
   void remove_unreferenced(const std::vector<Digest>& candidates) const;
   // Removes the blob unless a Hold keeps it. Returns false if the blob was kept.
   bool remove_unheld(const Digest& digest) const;
-  void prune_blobs(std::chrono::seconds min_age, Pruned& pruned) const;
+  // Removes the file if its name is that of an unfinished write and nobody writes it. Returns
+  // whether it was removed.
+  bool remove_unfinished(const std::string& path) const;
+  void prune_blobs(Time newest, Pruned& pruned) const;
+  void prune_staged_manifests(Time newest, Pruned& pruned) const;
   void prune_folders(const std::string& folder, int depth) const;
 
   std::string folder_;

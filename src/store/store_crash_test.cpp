@@ -78,6 +78,8 @@ void check_left(const std::string& folder, const Operation& operation, const std
   for (const auto& entry : std::filesystem::directory_iterator(folder + "/blobs")) {
     EXPECT_TRUE(Digest::parse(entry.path().filename().string())) << entry.path();
   }
+  for (const auto& entry : std::filesystem::directory_iterator(folder + "/manifests"))
+    EXPECT_TRUE(entry.is_directory()) << entry.path();
 }
 
 class StoreCrash : public testing::TestWithParam<int> {};

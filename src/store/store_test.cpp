@@ -227,6 +227,106 @@ TEST(Store, ReplacingAModelRemovesItsOldBlobs) {
   EXPECT_FALSE(store.has_blob(digest_of("x")));
 }
 
+TEST(Store, ACopyOverAModelRemovesItsOldBlobs) {
+  const TestFolder folder;
+  Store store(folder.path());
+  put_sample(store, "a", "x");
+  put_sample(store, "b", "y");
+  EXPECT_TRUE(store.copy(named("a"), named("b")));
+  EXPECT_EQ(sample_weights(store, "b"), "x");
+  EXPECT_FALSE(store.has_blob(digest_of("y")));
+  EXPECT_EQ(files_in(folder.path() + "/blobs").size(), 3u);
+  EXPECT_TRUE(store.copy(named("a"), named("A")));
+  EXPECT_EQ(unsound_model(store), "");
+}
+
+TEST(Store, ABlobOfAWrongSizeIsReplaced) {
+  const TestFolder folder;
+  Store store(folder.path());
+  const std::string text(3000, 'x');
+  put_sample(store, "a", text);
+  const Digest digest = digest_of(text);
+  EXPECT_TRUE(store.has_blob(digest, 3000));
+  EXPECT_TRUE(store.has_whole_blob(digest));
+  EXPECT_FALSE(store.has_whole_blob(digest_of("absent")));
+  fs::resize_file(store.blob_path(digest), 1000);
+  EXPECT_TRUE(store.has_blob(digest));
+  EXPECT_FALSE(store.has_blob(digest, 3000));
+  EXPECT_FALSE(store.has_whole_blob(digest)) << "the manifest gives it another size";
+  EXPECT_THROW(store.add_blob(digest, source_of("wrong"), 5), Error);
+  EXPECT_EQ(fs::file_size(store.blob_path(digest)), 1000u);
+  EXPECT_TRUE(store.add_blob(digest, source_of(text), 3000));
+  EXPECT_EQ(sample_weights(store, "a"), text);
+  fs::resize_file(store.blob_path(digest), 1000);
+  put_sample(store, "a", text);
+  EXPECT_EQ(sample_weights(store, "a"), text);
+}
+
+TEST(Store, AMadeLayerReplacesABlobOfAWrongSize) {
+  const TestFolder folder;
+  Store store(folder.path());
+  write_test_file(folder.path() + "/blobs/" + digest_of("made").file_name(), "ma");
+  Store::Hold hold(store);
+  bool is_new = false;
+  const auto make = [](const ByteSink& sink) {
+    sink(std::as_bytes(std::span(std::string_view("made"))));
+  };
+  store.add_made_layer(kModelLayer, make, hold, &is_new);
+  EXPECT_TRUE(is_new);
+  EXPECT_EQ(store.read_blob(digest_of("made")), "made");
+}
+
+TEST(Store, BlobsMayBeOnAnotherFileSystem) {
+  const TestFolder folder;
+  // The test folder is in memory, and the current folder is usually on a disk.
+  const fs::path other = fs::current_path() / fs::path(folder.path()).filename();
+  ASSERT_TRUE(fs::create_directory(other));
+  struct stat here{};
+  struct stat there{};
+  ASSERT_EQ(::stat(folder.path().c_str(), &here) + ::stat(other.c_str(), &there), 0);
+  if (here.st_dev != there.st_dev) {
+    fs::create_directory_symlink(other, folder.path() + "/blobs");
+    Store store(folder.path());
+    put_sample(store, "a", "x");
+    EXPECT_TRUE(store.copy(named("a"), named("b")));
+    EXPECT_EQ(sample_weights(store, "b"), "x");
+  }
+  fs::remove_all(other);
+  if (here.st_dev == there.st_dev) GTEST_SKIP() << "both folders are on one file system";
+}
+
+TEST(Store, AnUnfinishedManifestIsNoModelAndIsRemoved) {
+  const TestFolder folder;
+  const fs::path manifests = folder.path() + "/manifests";
+  Store plain(folder.path());
+  put_sample(plain, "a", "x");
+  const std::set<std::string> before = files_in(folder.path());
+  bool fails = false;
+  Store store(folder.path(), {.before_step = [&](std::string_view step) {
+                if (step != "rename") return;
+                EXPECT_EQ(files_in(folder.path() + "/blobs").size(), 3u);
+                EXPECT_EQ(std::distance(fs::directory_iterator(manifests), {}), 2);
+                EXPECT_EQ(plain.names().size(), 1u);
+                if (fails) throw Error(ErrorCode::kIo, "the disk is full");
+              }});
+  EXPECT_TRUE(store.copy(named("a"), named("u/n:t")));
+  EXPECT_TRUE(store.remove(named("u/n:t")));
+  fails = true;
+  EXPECT_THROW((void)store.copy(named("a"), named("u/n:t")), Error);
+  EXPECT_THROW(store.put(named("u/m"), plain.find(named("a"))->manifest), Error);
+  EXPECT_EQ(files_in(folder.path()), before) << "no file and no empty folder stays";
+  write_test_file(manifests / "latest.partial-17", "of a dead server");
+  write_test_file(manifests / "fresh.partial-17", "of another server");
+  write_test_file(manifests / "README", "of the user");
+  set_age(manifests / "latest.partial-17", std::chrono::hours(2));
+  set_age(manifests / "README", std::chrono::hours(2));
+  EXPECT_EQ(plain.names().size(), 1u);
+  EXPECT_EQ(plain.prune().n_partial, 1u);
+  EXPECT_FALSE(fs::exists(manifests / "latest.partial-17"));
+  EXPECT_TRUE(fs::exists(manifests / "fresh.partial-17"));
+  EXPECT_TRUE(fs::exists(manifests / "README"));
+}
+
 TEST(Store, RefusesAManifestWithoutItsBlobs) {
   const TestFolder folder;
   Store store(folder.path());

@@ -1,8 +1,11 @@
 #include <fmt/format.h>
 
+#include <charconv>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -39,14 +42,27 @@ store::Digest requested_digest(const Call& call) {
 }
 
 void test_blob(const store::Store& store, Call& call) {
-  call.respond({.status = store.has_blob(requested_digest(call)) ? 200 : 404});
+  // A client sends a damaged blob again if it counts as missing.
+  call.respond({.status = store.has_whole_blob(requested_digest(call)) ? 200 : 404});
+}
+
+// Returns the size of the body; if it is unknown, a size that no blob has.
+uint64_t body_size(const Call& call) {
+  const std::string text(call.request().headers.get("Content-Length"));
+  uint64_t n_bytes = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n_bytes);
+  const bool is_known = error == std::errc() && end == text.data() + text.size() && n_bytes > 0;
+  return is_known ? n_bytes : std::numeric_limits<uint64_t>::max();
 }
 
 void put_blob(store::Store& store, Call& call) {
   const store::Digest digest = requested_digest(call);
-  const bool is_new = store.add_blob(digest, [&](std::span<std::byte> part) {
+  const auto body = [&](std::span<std::byte> part) {
     return call.read_body({reinterpret_cast<char*>(part.data()), part.size()});
-  });
+  };
+  const bool is_damaged = store.has_blob(digest) && !store.has_whole_blob(digest);
+  const bool is_new =
+      is_damaged ? store.add_blob(digest, body, body_size(call)) : store.add_blob(digest, body);
   call.respond({.status = is_new ? 201 : 200});
 }
 

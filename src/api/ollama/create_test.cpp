@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -266,6 +268,23 @@ TEST_F(Create, ErrorAfterTheFirstStepIsALine) {
             R"(400 {"error":"supplied file was not in GGUF format"})");
 }
 
+TEST_F(Create, ADamagedBlobCanBeUploadedAgain) {
+  make("m");
+  const store::Digest digest = store.find(store::named("m"))->manifest.layers[0].digest;
+  const std::string path = store.blob_path(digest);
+  const std::string bytes = read_test_file(path);
+  const std::string target = "/api/blobs/" + digest.text();
+  EXPECT_EQ(server.send(Method::kHead, target).status, 200);
+  std::filesystem::resize_file(path, 10);
+  EXPECT_EQ(server.send(Method::kHead, target).status, 404);
+  EXPECT_EQ(server.post(target, "wrong").status, 400);
+  EXPECT_EQ(std::filesystem::file_size(path), 10u);
+  EXPECT_EQ(server.post(target, bytes).status, 201);
+  EXPECT_TRUE(read_test_file(path) == bytes);
+  EXPECT_EQ(server.send(Method::kHead, target).status, 200);
+  EXPECT_EQ(server.post(target, bytes).status, 200);
+}
+
 class Transfer : public testing::Test, protected SampleServer {};
 
 TEST_F(Transfer, NamesAnUnreachableRegistry) {
@@ -293,12 +312,26 @@ TEST_F(Transfer, NamesAnUnreachableRegistry) {
 }
 
 TEST_F(Transfer, RefusesInvalidNames) {
+  EXPECT_EQ(answer_text(server.post("/api/pull", "{}")), R"(400 {"error":"invalid model name"})");
+  EXPECT_EQ(answer_text(server.post("/api/push", "{}")), R"(400 {"error":"model is required"})");
   for (const char* path : {"/api/pull", "/api/push"}) {
-    EXPECT_EQ(answer_text(server.post(path, "{}")), R"(400 {"error":"invalid model name"})");
     EXPECT_EQ(answer_text(server.post(path, R"({"model":"a b"})")),
               R"(400 {"error":"invalid model name"})");
     EXPECT_EQ(answer_text(server.post(path, "")), R"(400 {"error":"missing request body"})");
   }
+}
+
+TEST_F(Transfer, APullIntoAStoreWithoutWritePermissionGets403) {
+  namespace fs = std::filesystem;
+  fs::permissions(folder.path(), fs::perms(0555));
+  const uid_t user = ::geteuid();
+  ASSERT_TRUE(user != 0 || ::seteuid(65534) == 0);  // root may always write
+  for (const char* body : {R"({"model":"n"})", R"({"model":"n","stream":false})"}) {
+    const std::string answer = answer_text(server.post("/api/pull", body));
+    EXPECT_TRUE(answer.starts_with(R"(403 {"error":"cannot write to the model store)")) << answer;
+  }
+  ASSERT_TRUE(user != 0 || ::seteuid(0) == 0);
+  fs::permissions(folder.path(), fs::perms(0755));
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ using http::StatusError;
 
 void decode_shared(const Fields& fields, EmbedRequest& request) {
   request.model = fields.text("model");
-  if (const Json* options = fields.object("options")) request.options = options_of(*options);
+  if (const Json* options = fields.object("options")) request.options = options_of(*options, 500);
   request.keep_alive = keep_alive_of(fields.value("keep_alive"));
 }
 

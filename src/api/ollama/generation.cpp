@@ -308,7 +308,8 @@ Json end_json(GenerationKind kind, const std::string& model, const std::string& 
               const WholeAnswer& all, const Ending& ending) {
   Json json = head_json(kind, model, created_at, all, 0);
   json["done"] = true;
-  json["done_reason"] = ending.done_reason;
+  // Ollama calls it a stop if the text of one token was repeated too often.
+  json["done_reason"] = ending.done_reason == "repeats" ? "stop" : ending.done_reason;
   if (kind == GenerationKind::kPrompt && !ending.context.empty()) json["context"] = ending.context;
   add_count(json, "total_duration", ending.total.count());
   add_count(json, "load_duration", ending.load.count());

@@ -93,6 +93,16 @@ TEST_F(Generation, GenerateStreamsByDefault) {
   EXPECT_EQ(end.begin().key(), "model");
 }
 
+TEST_F(Generation, RepeatedTokenIsAStopAsInOllama) {
+  for (const auto& [reason, shown] :
+       {std::pair("repeats", "stop"), std::pair("repetition", "repetition")}) {
+    change([&](scheduler::FakeScript& script) { script.end.done_reason = reason; });
+    const Response response =
+        server.post("/api/generate", R"({"model":"m","prompt":"hi","stream":false})");
+    EXPECT_EQ(Json::parse(response.body)["done_reason"], shown);
+  }
+}
+
 TEST_F(Generation, WithoutAStreamThereIsOneObject) {
   const Response response =
       server.post("/api/generate", R"({"model":"m","prompt":"hi","stream":false})");

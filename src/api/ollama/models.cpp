@@ -42,20 +42,31 @@ void show(StoredModels& models, prompt::GoTemplateUse go_templates, Call& call) 
   const bool is_cloud = store::split_source(text).source == store::Source::kCloud;
   if (is_cloud) throw http::StatusError(403, std::string(kNoRemoteDetails));
   const std::string shown = "model '" + store::display_name(name) + "'";
-  const store::Model model =
-      models.one<store::Model>(shown, call.stop(), [&store = models.store(), name, shown] {
-        return load_stored(store, name, shown + " not found");
-      });
+  const auto load = [&] {
+    return models.one<store::Model>(shown, call.stop(), [&store = models.store(), name, shown] {
+      return load_stored(store, name, shown + " not found");
+    });
+  };
+  store::Model model = load();
   call.set_model(store::display_name(model.stored.name));
   if (!model.config.remote_host.empty()) {
     throw http::StatusError(403, std::string(kNoRemoteDetails));
   }
-  // Identical requests share one lookup.
-  const std::string key = "the metadata of " + shown + "\n" + model.stored.digest.hex() +
-                          (wanted.verbose ? "+" : "-") + wanted.options_json + "\n" + wanted.system;
-  Json reply = models.one<Json>(key, call.stop(), [model, wanted, go_templates] {
-    return store::show_json(model, traits_of(model, go_templates), wanted);
-  });
+  const auto describe = [&] {
+    // Identical requests share one lookup.
+    const std::string key = "the metadata of " + shown + "\n" + model.stored.digest.hex() +
+                            (wanted.verbose ? "+" : "-") + wanted.options_json + "\n" +
+                            wanted.system;
+    return models.one<Json>(key, call.stop(), [model, wanted, go_templates] {
+      return store::show_json(model, traits_of(model, go_templates), wanted);
+    });
+  };
+  Json reply = describe();
+  if (model.weights_facts && reply["model_info"].empty()) {
+    // A new version of the model has replaced it, and its file was removed.
+    model = load();
+    reply = describe();
+  }
   rename_for_copilot(call, text, reply);
   respond_json(call, reply);
 }

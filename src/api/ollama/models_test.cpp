@@ -105,6 +105,36 @@ TEST_F(Models, ListOmitsBrokenModels) {
   EXPECT_EQ(server.post("/api/show", R"({"model":"bad"})").status, 500);
 }
 
+TEST_F(Models, ListHasBrokenConfigsWithoutDetails) {
+  store::Manifest manifest;
+  manifest.layers = {store.add_layer(store::kModelLayer, "weights")};
+  manifest.config = store.add_layer(store::kConfigType, "{");
+  store.put(store::named("bad"), manifest);
+  const Json models = Json::parse(server.get("/api/tags").body)["models"];
+  ASSERT_EQ(models.size(), 1u);
+  EXPECT_EQ(models[0]["name"], "bad:latest");
+  EXPECT_EQ(models[0]["size"], 8);
+  EXPECT_EQ(models[0]["details"]["family"], "");
+  EXPECT_EQ(server.post("/api/show", R"({"model":"bad"})").status, 500);
+  EXPECT_EQ(server.send(Method::kDelete, "/api/delete", R"({"model":"bad"})").status, 200);
+}
+
+// The files may be missing for a moment: a repair changes no manifest.
+TEST_F(Models, ListReadsAModelAgainWhoseFilesWereMissing) {
+  gguf::Writer writer = store::sample_gguf("bert");
+  writer.set_uint("bert.pooling_type", 1);
+  make("m", Json::object(), writer);
+  const auto capabilities = [&] {
+    return Json::parse(server.get("/api/tags").body)["models"][0]["capabilities"].dump();
+  };
+  const std::string path =
+      store.blob_path(store.find(store::named("m"))->manifest.layers[0].digest);
+  std::filesystem::rename(path, path + ".away");
+  EXPECT_EQ(capabilities(), R"(["completion"])");
+  std::filesystem::rename(path + ".away", path);
+  EXPECT_EQ(capabilities(), R"(["embedding"])");
+}
+
 TEST_F(Models, ListsRemoteModelsButDoesNotShowThem) {
   store::Config config;
   config.remote_host = "https://ollama.com";

@@ -13,20 +13,26 @@
 
 namespace billow::api::ollama {
 
-Tags::Facts Tags::read(const store::StoredModel& stored) const {
+std::optional<Tags::Item> Tags::read(store::StoredModel stored) const {
   try {
-    const auto model = store::load_model(models_->store(), stored.name);
-    if (!model) return nullptr;
+    auto model = store::load_model(models_->store(), stored.name);
+    if (!model) return std::nullopt;
     Json facts = Json::object();
     if (!model->config.remote_model.empty()) facts["remote_model"] = model->config.remote_model;
     if (!model->config.remote_host.empty()) facts["remote_host"] = model->config.remote_host;
     facts["details"] = store::details_json(model->details);
     const auto capabilities = store::capabilities(*model, traits_of(*model, go_templates_));
     if (!capabilities.empty()) facts["capabilities"] = capabilities;
-    return std::make_shared<const Json>(std::move(facts));
+    return Item{.stored = std::move(model->stored),
+                .facts = std::make_shared<const Json>(std::move(facts)),
+                .is_complete = store::has_all_facts(*model)};
   } catch (const Error& error) {
     log::warn(error.what());
-    return nullptr;
+    // It is listed without details, because users need its name to repair or delete it.
+    const Json facts = {{"details", store::details_json({})}};
+    return Item{.stored = std::move(stored),
+                .facts = std::make_shared<const Json>(facts),
+                .is_complete = false};
   }
 }
 
@@ -39,12 +45,13 @@ Tags::Facts Tags::cached(const store::Digest& digest) {
 std::optional<Tags::Item> Tags::item(const store::Name& name) {
   auto stored = models_->store().read(name);
   if (!stored) return std::nullopt;
-  Facts facts = cached(stored->digest);
-  if (!facts) facts = read(*stored);
-  if (!facts) return std::nullopt;
+  if (Facts facts = cached(stored->digest))
+    return Item{.stored = std::move(*stored), .facts = std::move(facts)};
+  std::optional<Item> item = read(std::move(*stored));
+  if (!item || !item->is_complete) return item;
   const std::lock_guard lock(mutex_);
-  cached_[stored->digest] = facts;
-  return Item{std::move(*stored), std::move(facts)};
+  cached_[item->stored.digest] = item->facts;
+  return item;
 }
 
 Json Tags::json() {
@@ -56,7 +63,7 @@ Json Tags::json() {
   for (const Item& item : items) {
     const store::StoredModel& stored = item.stored;
     const Facts& facts = item.facts;
-    seen[stored.digest] = facts;
+    if (item.is_complete) seen[stored.digest] = facts;
     const std::string name = store::display_name(stored.name);
     Json entry = {{"name", name}, {"model", name}};
     for (const char* field : {"remote_model", "remote_host"}) {

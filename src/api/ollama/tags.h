@@ -1,5 +1,6 @@
 // Lists the stored models. The details of a model are read once and cached by its digest, because
-// its files do not change. Thread-safe. REQUIRES: the store outlives this object.
+// its files do not change. If a file cannot be read, the next listing tries again. Thread-safe.
+// REQUIRES: the store outlives this object.
 #pragma once
 
 #include <map>
@@ -20,20 +21,20 @@ class Tags {
   Tags(std::shared_ptr<StoredModels> models, prompt::GoTemplateUse go_templates)
       : models_(std::move(models)), go_templates_(go_templates) {}
 
-  // Returns {"models":[...]}, newest first. Omits models that cannot be read or do not answer, and
-  // logs them.
+  // Returns {"models":[...]}, newest first. Omits models whose manifests cannot be read or whose
+  // files do not answer, and logs them. A model with a broken config has empty details.
   Json json();
 
  private:
-  // The details that all names of a model share; null if the model cannot be read.
+  // The details that all names of a model share.
   using Facts = std::shared_ptr<const Json>;
-  Facts read(const store::StoredModel& stored) const;
-  Facts cached(const store::Digest& digest);
-
   struct Item {
     store::StoredModel stored;
     Facts facts;
+    bool is_complete = true;  // false: a file of the model could not be read
   };
+  std::optional<Item> read(store::StoredModel stored) const;
+  Facts cached(const store::Digest& digest);
   std::optional<Item> item(const store::Name& name);
 
   const std::shared_ptr<StoredModels> models_;

@@ -23,15 +23,20 @@ struct TransferRequest {
   bool streams = true;
 };
 
-TransferRequest decode(const Fields& fields) {
+constexpr const char* kInvalidName = "invalid model name";
+
+// `if_missing`: the text of the error if the request has no name.
+TransferRequest decode(const Fields& fields, const char* if_missing) {
   const bool insecure = fields.flag("insecure").value_or(false);
   const bool streams = fields.flag("stream").value_or(true);
-  auto name = store::parse_name(requested_model(fields));
-  if (!name) throw http::StatusError(400, "invalid model name");
+  const std::string model = requested_model(fields);
+  if (model.empty()) throw http::StatusError(400, if_missing);
+  auto name = store::parse_name(model);
+  if (!name) throw http::StatusError(400, kInvalidName);
   return {.name = std::move(*name), .insecure = insecure, .streams = streams};
 }
 
-// Clients of Ollama expect 500 for all errors of a registry.
+// Clients of Ollama expect 500 for all errors of a transfer.
 void run_transfer(Progress& progress, const std::function<void()>& work) {
   progress.run([&] {
     try {
@@ -43,7 +48,9 @@ void run_transfer(Progress& progress, const std::function<void()>& work) {
 }
 
 void pull(registry::Client& client, Call& call) {
-  const TransferRequest request = decode(Fields::parse(call.take_body().text, "PullRequest"));
+  const TransferRequest request =
+      decode(Fields::parse(call.take_body().text, "PullRequest"), kInvalidName);
+  client.check_writable();  // before the stream begins, so that the client gets a 403
   Progress progress(call, request.streams);
   call.set_model(store::display_name(request.name));
   run_transfer(progress, [&] {
@@ -54,7 +61,8 @@ void pull(registry::Client& client, Call& call) {
 }
 
 void push(registry::Client& client, Call& call) {
-  const TransferRequest request = decode(Fields::parse(call.take_body().text, "PushRequest"));
+  const Fields fields = Fields::parse(call.take_body().text, "PushRequest");
+  const TransferRequest request = decode(fields, "model is required");
   Progress progress(call, request.streams);
   call.set_model(store::display_name(request.name));
   run_transfer(progress, [&] {
