@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "base/byte_size.h"
@@ -152,6 +153,32 @@ std::string projector_output(const ConvertOptions& options, const std::string& o
   return projector_name(output);
 }
 
+// Returns whether two paths are the same file, or will be when both exist.
+bool is_same_file(const fs::path& one, const fs::path& other) {
+  std::error_code ignored;
+  if (fs::equivalent(one, other, ignored)) return true;
+  const fs::path place = fs::weakly_canonical(fs::absolute(one), ignored);
+  return !place.empty() && place == fs::weakly_canonical(fs::absolute(other), ignored);
+}
+
+// Refuses a new file that would replace the other new file or a file that is read.
+void check_outputs(const ConvertOptions& options, const std::string& output,
+                   const std::string& projector, const std::vector<convert::SourceFile>& files) {
+  for (const std::string& made : {output, projector}) {
+    if (made.empty() || made == kStandardOutput) continue;
+    const bool is_read = std::ranges::any_of(
+        files, [&](const convert::SourceFile& file) { return is_same_file(made, file.path); });
+    const bool is_base =
+        !options.base.empty() && (is_same_file(made, options.base) ||
+                                  is_same_file(made, fs::path(options.base) / "config.json"));
+    if (is_read || is_base)
+      throw Error(ErrorCode::kInvalidInput, made + " is part of the input; give another OUTPUT");
+  }
+  if (!projector.empty() && output != kStandardOutput && is_same_file(output, projector))
+    throw Error(ErrorCode::kInvalidInput,
+                output + " cannot be the model and the projector; give --mmproj another file");
+}
+
 // A file of the conversion, complete after commit().
 struct Made {
   explicit Made(const std::string& to) : path(to), file(to) {}
@@ -189,6 +216,7 @@ void make(ConvertOptions options) {
   convert::Options choice = checked_options(options, of_adapter);
   const std::string output = output_of(options, choice);
   const std::string second_output = projector_output(options, output, files);
+  check_outputs(options, output, second_output, files);
   const Interrupt interrupt;
   StatusLine status;
   ProgressLines lines;

@@ -39,6 +39,7 @@
 #include "kernels/kernel_table.h"
 #include "llama/find.h"
 #include "scheduler/environment.h"
+#include "server/open_files.h"
 #include "store/store.h"
 
 namespace billow::cli {
@@ -145,14 +146,13 @@ Finding check_huge_pages() {
 Finding check_files() {
   rlimit limit{};
   ::getrlimit(RLIMIT_NOFILE, &limit);
-  Finding found{.name = "open files",
-                .text = limit.rlim_cur == RLIM_INFINITY
-                            ? "no limit"
-                            : fmt::format("at most {}", limit.rlim_cur)};
-  if (limit.rlim_cur < kFewFiles) {
+  // The server raises its soft limit to the hard one.
+  const rlim_t max = std::min<rlim_t>(limit.rlim_max, server::kMaxOpenFiles);
+  Finding found{.name = "open files", .text = fmt::format("at most {}", max)};
+  if (max < kFewFiles) {
     found.level = Level::kWarning;
     found.advice = fmt::format(
-        "a server with many clients needs more: ulimit -n {}, or LimitNOFILE= in its unit",
+        "a server with many clients needs more: ulimit -Hn {}, or LimitNOFILE= in its unit",
         kFewFiles);
   }
   return found;

@@ -4,9 +4,13 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <string>
+#include <system_error>
+#include <vector>
 
+#include "base/error.h"
 #include "base/mapped_file.h"
 #include "cli/client/status_line.h"
 #include "cli/command.h"
@@ -14,6 +18,8 @@
 #include "cli/interrupt.h"
 #include "engine/importance.h"
 #include "gguf/atomic_file.h"
+#include "gguf/file.h"
+#include "gguf/split.h"
 
 namespace billow::cli {
 namespace {
@@ -26,9 +32,24 @@ struct ImatrixOptions {
   engine::ImportanceOptions importance;
 };
 
+// Refuses a new file that would replace the text or a file of the model.
+void check_output(const ImatrixOptions& options, const gguf::File& model) {
+  const gguf::SplitKeys keys = {.number = 0, .count = model.n_files(), .n_tensors = {}};
+  std::vector<std::string> inputs = gguf::sibling_paths(keys, model.path());
+  inputs.push_back(model.path());
+  inputs.push_back(options.file);
+  for (const std::string& input : inputs) {
+    std::error_code ignored;
+    if (std::filesystem::equivalent(input, options.out, ignored))
+      throw Error(ErrorCode::kInvalidInput,
+                  options.out + " is part of the input; give --output another file");
+  }
+}
+
 quantize::ImportanceSums measure(const ImatrixOptions& options) {
   const MappedFile text(options.file);
   engine::Engine engine(options.model.model, options.model.engine());
+  check_output(options, engine.file());
   const std::string_view view(reinterpret_cast<const char*>(text.bytes().data()),
                               text.bytes().size());
   const std::vector<int32_t> tokens =

@@ -1,5 +1,6 @@
 // billow keys: adds, lists and revokes the API keys in a file of `billow serve --api-keys`.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -44,8 +45,15 @@ void add(const Options& options, const std::string& name) {
                                .roles = keys::parse_roles(options.roles),
                                .limits = options.limits};
   keys::add_key("", record, path);  // checks the record before the file is created
+  const bool is_new = ::access(path.c_str(), F_OK) != 0;
   keys::KeysFileChange change(path);
   change.write(keys::add_key(keys::read_keys_file(path), record, path));
+  if (is_new && ::geteuid() == 0) {
+    std::fprintf(stderr,
+                 "%s belongs to root. If the server runs as another user: "
+                 "chown root:GROUP %s && chmod 640 %s\n",
+                 path.c_str(), path.c_str(), path.c_str());
+  }
   std::fprintf(stderr, "This is the API key of '%s'. Store it now: %s has only its digest.\n",
                name.c_str(), path.c_str());
   print_now(key + "\n");

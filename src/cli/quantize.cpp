@@ -11,6 +11,7 @@
 #include <regex>
 #include <span>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "base/byte_size.h"
@@ -26,6 +27,7 @@
 #include "cli/output_file.h"
 #include "cli/progress_lines.h"
 #include "cpu/cores.h"
+#include "gguf/split.h"
 #include "gguf/tensor_type.h"
 #include "quantize/quantize.h"
 
@@ -205,9 +207,16 @@ double write_file(const gguf::File& file, const quantize::Plan& plan,
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-void check_output(const std::string& input, const std::string& output) {
+// Refuses a new file that would replace a file of the model or the importance matrix.
+void check_output(const gguf::File& file, const std::string& importance,
+                  const std::string& output) {
+  if (output == kStandardOutput) return;
   std::error_code ignored;
-  if (fs::equivalent(input, output, ignored)) refuse(output + " is the input itself");
+  if (fs::equivalent(file.path(), output, ignored)) refuse(output + " is the input itself");
+  const gguf::SplitKeys keys = {.number = 0, .count = file.n_files(), .n_tensors = {}};
+  for (const std::string& part : gguf::sibling_paths(keys, file.path()))
+    if (fs::equivalent(part, output, ignored)) refuse(output + " is a part of the input");
+  if (fs::equivalent(importance, output, ignored)) refuse(output + " is the importance matrix");
 }
 
 void make(const QuantizeOptions& options) {
@@ -220,7 +229,7 @@ void make(const QuantizeOptions& options) {
   const quantize::Plan plan = quantize::plan(file, what);
   Outcome outcome = {file, plan, paths};
   if (!options.dry_run) {
-    check_output(options.input, paths.output);
+    check_output(file, options.importance, paths.output);
     outcome.n_threads = options.n_threads != 0 ? options.n_threads : cpu::usable_cores();
     outcome.seconds =
         write_file(file, plan, what, paths.output, outcome.n_threads, options.progress_json);

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <new>
 #include <optional>
 #include <string>
 #include <utility>
@@ -25,6 +26,7 @@
 #include "cli/embed_sizes.h"
 #include "cli/engine_options.h"
 #include "cli/parent.h"
+#include "cli/program.h"
 #include "cli/variable.h"
 #include "context/picture_rule.h"
 #include "cpu/cores.h"
@@ -37,6 +39,7 @@
 #include "llama/served_model.h"
 #include "runner/service.h"
 #include "scheduler/engine_choice.h"
+#include "scheduler/runner.h"
 
 namespace billow::cli {
 namespace {
@@ -281,7 +284,8 @@ runner::LoadModel llama_model(const RunnerOptions& options, uint64_t budget_byte
   };
 }
 
-// Serves until SIGINT or SIGTERM comes or the engine fails.
+// Serves until SIGINT or SIGTERM comes or the engine fails. Throws Error (kOutOfMemory) or
+// std::bad_alloc only if the load runs out of memory.
 void run(const RunnerOptions& options) {
   if (options.with_parent) {
     end_with_parent();
@@ -317,6 +321,21 @@ void run(const RunnerOptions& options) {
   // A second signal ends the process immediately.
   ::pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
   server.drain(std::chrono::seconds(options.drain_seconds));
+}
+
+// Ends the process with a status that shows the server whether memory was missing.
+void run_or_exit(const RunnerOptions& options) {
+  std::string error;
+  try {
+    return run(options);
+  } catch (const Error& known) {
+    if (known.code() != ErrorCode::kOutOfMemory) throw;
+    error = known.what();
+  } catch (const std::bad_alloc&) {
+    error = "out of memory";
+  }
+  report_error(error);
+  throw CLI::RuntimeError(scheduler::kOutOfMemoryStatus);
 }
 
 }  // namespace
@@ -396,7 +415,7 @@ void add_runner(CLI::App& app) {
     if (!options->described.empty()) return describe(*options);
     for (const CLI::Option* needed : {model, socket})
       if (needed->empty()) throw CLI::RequiredError(needed->get_name());
-    run(*options);
+    run_or_exit(*options);
   });
 }
 

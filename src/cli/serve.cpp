@@ -18,6 +18,7 @@
 #include "cpu/cores.h"
 #include "scheduler/environment.h"
 #include "scheduler/runner_process.h"
+#include "server/open_files.h"
 #include "server/server.h"
 
 namespace billow::cli {
@@ -56,6 +57,7 @@ void run(const ServeOptions& options) {
   log::for_a_server(environment.debug != scheduler::DebugLevel::kOff);
   for (const std::string& text : warnings) log::warn(text);
   if (!options.config.empty()) log::info("settings of " + options.config);
+  server::raise_open_file_limit();
   const Signals signals;
   const ServeSettings settings =
       serve_settings(options, environment, [](const std::string& text) { log::warn(text); });

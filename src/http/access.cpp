@@ -29,10 +29,12 @@ constexpr std::string_view kAllowedHeaders =
     "X-Stainless-Runtime,X-Stainless-Runtime-Version,X-Stainless-Async,X-Stainless-Helper-Method,"
     "X-Stainless-Poll-Helper,X-Stainless-Custom-Poll-Interval,X-Stainless-Timeout,"
     // Beyond Ollama's:
-    "X-Request-Id,Traceparent,X-Billow-Events,X-Billow-Priority,X-Api-Key";
+    "X-Request-Id,Traceparent,X-Billow-Events,X-Billow-Priority,X-Billow-Client,X-Api-Key,"
+    "Tracestate,Baggage,Anthropic-Version,Anthropic-Beta,Anthropic-Dangerous-Direct-Browser-Access,"
+    "OpenAI-Organization,OpenAI-Project,X-Stainless-Helper,Idempotency-Key,X-Client-Request-Id";
 constexpr std::string_view kExposedHeaders =
     "X-Request-Id,X-Billow-Node,X-Billow-Context,X-Billow-Context-Reason,X-Billow-Shortened,"
-    "X-Billow-Truncated,Retry-After";
+    "X-Billow-Truncated,Retry-After,Request-Id,X-Billow-Tools-Left-Out,WWW-Authenticate";
 constexpr std::string_view kMaxAgeSeconds = "43200";
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }

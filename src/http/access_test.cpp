@@ -120,13 +120,26 @@ TEST(Cors, PreflightResponseListsMethodsAndHeaders) {
   EXPECT_EQ(headers.find("Access-Control-Allow-Credentials"), nullptr);
 }
 
+// Browsers do not send a request if the response to its preflight lacks one of its headers.
+TEST(Cors, ClientLibrariesMaySendTheirHeaders) {
+  const Verdict verdict =
+      ask(Method::kOptions, {{"Host", "localhost"}, {"Origin", "http://localhost:3000"}});
+  for (const char* name :
+       {"x-api-key", "anthropic-version", "anthropic-beta",
+        "anthropic-dangerous-direct-browser-access", "openai-organization", "openai-project",
+        "x-stainless-helper", "idempotency-key", "x-client-request-id", "tracestate", "baggage",
+        "x-billow-priority", "x-billow-client"}) {
+    EXPECT_TRUE(verdict.answer->headers.has_token("Access-Control-Allow-Headers", name)) << name;
+  }
+}
+
 TEST(Cors, ResponsesNameTheOrigin) {
   const Verdict verdict =
       ask(Method::kPost, {{"Host", "localhost"}, {"Origin", "app://obsidian.md"}});
   EXPECT_EQ(status(verdict), 0);
   EXPECT_EQ(verdict.headers.get("Access-Control-Allow-Origin"), "app://obsidian.md");
   EXPECT_EQ(verdict.headers.get("Vary"), "Origin");
-  for (const char* name : {"X-Request-Id", "X-Billow-Context", "Retry-After"})
+  for (const char* name : {"X-Request-Id", "X-Billow-Context", "Retry-After", "request-id"})
     EXPECT_TRUE(verdict.headers.has_token("Access-Control-Expose-Headers", name)) << name;
 }
 

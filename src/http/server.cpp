@@ -12,10 +12,13 @@
 #include <boost/asio/strand.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <cerrno>
+#include <chrono>
 #include <exception>
 #include <future>
 #include <list>
 #include <mutex>
+#include <optional>
+#include <system_error>
 #include <utility>
 
 #include "base/check.h"
@@ -37,6 +40,13 @@ constexpr auto kAwait = asio::as_tuple(asio::use_awaitable);
 constexpr size_t kMaxRefusals = 64;
 // The pause before the next try if the system has no free file descriptor.
 constexpr std::chrono::milliseconds kAcceptPause{100};
+// The least time between two log lines about this.
+constexpr std::chrono::minutes kAcceptLogEvery{1};
+
+// Returns whether the system has no file descriptor or memory for a connection.
+bool is_exhausted(int error) {
+  return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
+}
 
 }  // namespace
 
@@ -75,7 +85,6 @@ class Server::Transport {
     std::promise<void> closed;
     asio::post(accepting_, [&] {
       for (Door& door : doors_) door.close();
-      pause_.cancel();
       is_accepting_ = false;
       closed.set_value();
     });
@@ -98,21 +107,23 @@ class Server::Transport {
 
  private:
   // A listener, and a descriptor that waits for connections at its socket. The descriptor does not
-  // own the socket.
+  // own the socket. Each door has its own pause, because a new wait would end the wait of another.
   struct Door {
     Door(Strand& strand, Listener from)
-        : listener(std::move(from)), descriptor(strand, listener.fd()) {}
+        : listener(std::move(from)), descriptor(strand, listener.fd()), pause(strand) {}
     ~Door() { close(); }
     Door(const Door&) = delete;
     Door& operator=(const Door&) = delete;
 
     void close() {
       if (descriptor.is_open()) descriptor.release();
+      pause.cancel();
       listener.close();
     }
 
     Listener listener;
     asio::posix::stream_descriptor descriptor;
+    asio::steady_timer pause;
   };
 
   void add(Listener listener) {
@@ -135,14 +146,24 @@ class Server::Transport {
         Accepted accepted = door.listener.accept(why);
         if (accepted.socket.is_open()) {
           welcome(std::move(accepted), door.listener.bind());
-        } else if (why == EMFILE || why == ENFILE || why == ENOBUFS || why == ENOMEM) {
-          pause_.expires_after(kAcceptPause);
-          co_await pause_.async_wait(kAwait);
+        } else if (is_exhausted(why)) {
+          report_exhaustion(why);
+          door.pause.expires_after(kAcceptPause);
+          co_await door.pause.async_wait(kAwait);
         } else if (why == EAGAIN || why == EWOULDBLOCK) {
           break;
         }
       }
     }
+  }
+
+  // Runs on accepting_.
+  void report_exhaustion(int why) {
+    const auto now = std::chrono::steady_clock::now();
+    if (exhaustion_logged_at_ && now - *exhaustion_logged_at_ < kAcceptLogEvery) return;
+    exhaustion_logged_at_ = now;
+    const char* advice = why == EMFILE ? "; 'ulimit -n' or LimitNOFILE= allows more" : "";
+    log::warn("cannot accept connections: " + std::generic_category().message(why) + advice);
   }
 
   void welcome(Accepted accepted, BindKind bind) {
@@ -169,8 +190,8 @@ class Server::Transport {
   Service service_;
   asio::executor_work_guard<asio::io_context::executor_type> work_;
   Strand accepting_;
-  asio::steady_timer pause_{accepting_};
   std::list<Door> doors_;
+  std::optional<std::chrono::steady_clock::time_point> exhaustion_logged_at_;
   bool is_accepting_ = true;  // used on accepting_
   uint16_t port_ = 0;
   bool is_started_ = false;

@@ -1,5 +1,8 @@
 // Tests the server's limits and its shutdown.
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
 
 #include <atomic>
 #include <string>
@@ -8,6 +11,7 @@
 
 #include "http/raw_client.h"
 #include "http/server.h"
+#include "http/socket_address.h"
 
 namespace billow::http {
 namespace {
@@ -194,6 +198,72 @@ TEST(Limits, AConnectionFloodLeavesOpenConnectionsUsable) {
   EXPECT_TRUE(eventually([&] { return server.n_connections() == 1; }));
 }
 
+// The process can open no more files during the lifetime of this object.
+class NoMoreFiles {
+ public:
+  NoMoreFiles() {
+    ::getrlimit(RLIMIT_NOFILE, &before_);
+    const rlimit none{.rlim_cur = 1, .rlim_max = before_.rlim_max};
+    ::setrlimit(RLIMIT_NOFILE, &none);
+  }
+  ~NoMoreFiles() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+  NoMoreFiles(const NoMoreFiles&) = delete;
+  NoMoreFiles& operator=(const NoMoreFiles&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
+// Returns the CPU time of this process.
+std::chrono::microseconds cpu_time() {
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  return std::chrono::seconds(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+         std::chrono::microseconds(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+}
+
+size_t count(std::string_view text, std::string_view part) {
+  size_t n = 0;
+  for (size_t at = text.find(part); at != text.npos; at = text.find(part, at + 1)) ++n;
+  return n;
+}
+
+// The doors of TCP and of the Unix socket wait without using the CPU, and the log has one line.
+TEST(Limits, ClientsWaitWhileNoFileCanBeOpened) {
+  const TempFolder folder;
+  ServerOptions options = local_options();
+  options.socket_path = folder.path("socket");
+  Server server(options, sample_routes());
+  SocketFd by_tcp(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  SocketFd by_unix(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in tcp{};
+  tcp.sin_family = AF_INET;
+  tcp.sin_port = htons(server.port());
+  tcp.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  const sockaddr_un local = unix_address(options.socket_path);
+  std::chrono::microseconds used{};
+  testing::internal::CaptureStderr();
+  {
+    const NoMoreFiles none;
+    EXPECT_EQ(::connect(by_tcp.get(), reinterpret_cast<const sockaddr*>(&tcp), sizeof tcp), 0);
+    EXPECT_EQ(::connect(by_unix.get(), reinterpret_cast<const sockaddr*>(&local), sizeof local), 0);
+    std::this_thread::sleep_for(milliseconds(200));
+    const std::chrono::microseconds before = cpu_time();
+    std::this_thread::sleep_for(milliseconds(1500));
+    used = cpu_time() - before;
+  }
+  const std::string log = testing::internal::GetCapturedStderr();
+  EXPECT_LT(used, milliseconds(200));
+  EXPECT_EQ(count(log, "cannot accept connections: Too many open files"), 1u) << log;
+  for (SocketFd* socket : {&by_tcp, &by_unix}) {
+    RawClient client(std::move(*socket));
+    client.send(get("/echo"));
+    const auto response = client.response();
+    ASSERT_TRUE(response);
+    EXPECT_EQ(response->status, 200);
+  }
+}
+
 // A route whose response continues until the test ends it.
 struct LongAnswer {
   std::atomic<bool> may_end{false};
@@ -233,6 +303,42 @@ TEST(Drain, LetsActiveRequestsFinish) {
   drainer.join();
   EXPECT_TRUE(all_answered);
   EXPECT_EQ(server.n_connections(), 0u);
+}
+
+// A page of another origin may read the 503 and its Retry-After. A foreign page may not.
+TEST(Drain, ChecksAccessFirst) {
+  LongAnswer answer;
+  std::vector<Route> routes = sample_routes();
+  routes.push_back(answer.route());
+  ServerOptions options = local_options();
+  options.admit = [](const Request& request, BindKind bind, std::string_view) {
+    return check_access(AllowedOrigins(), {}, bind, request);
+  };
+  Server server(options, routes);
+  RawClient busy(server.port());
+  busy.send(get("/long"));
+  busy.receive_until("x");
+  RawClient page(server.port());
+  RawClient foreign(server.port());
+  for (RawClient* client : {&page, &foreign}) {
+    client->send(get("/echo"));
+    EXPECT_EQ(client->response()->status, 200);
+  }
+  const uint16_t port = server.port();
+  std::thread drainer([&] { server.drain(RawClient::kTimeout); });
+  EXPECT_TRUE(eventually([&] { return !RawClient(port).is_connected(); }));
+  page.send(get("/echo", "Origin: http://localhost:3000\r\n"));
+  const auto told = page.response();
+  foreign.send(get("/echo", "Origin: http://evil.example\r\n"));
+  const auto refused = foreign.response();
+  answer.may_end = true;
+  drainer.join();
+  ASSERT_TRUE(told && refused);
+  EXPECT_EQ(told->status, 503);
+  EXPECT_EQ(told->headers.get("Access-Control-Allow-Origin"), "http://localhost:3000");
+  EXPECT_TRUE(told->headers.has_token("Access-Control-Expose-Headers", "Retry-After"));
+  EXPECT_EQ(refused->status, 403);
+  EXPECT_EQ(refused->headers.get("Connection"), "close");
 }
 
 TEST(Drain, TimesOut) {

@@ -70,11 +70,8 @@ Decision Service::decide(RequestHead& head, BindKind bind, const std::string& pe
   RouteMatch match = router_.match(request.method, target->raw_path, target->raw_query);
   const bool is_found = match.kind == RouteMatch::Kind::kFound;
   if (is_found) decision.route = &routes_[match.route];
-  if (draining_) {
-    decision.keep_alive = false;
-    refuse(503, std::string(kShuttingDown));
-    return decision;
-  }
+  const bool is_draining = draining_;
+  if (is_draining) decision.keep_alive = false;
   if (options_.admit) {
     Verdict verdict =
         options_.admit(request, bind, is_found ? std::string_view(decision.route->pattern) : "");
@@ -83,6 +80,10 @@ Decision Service::decide(RequestHead& head, BindKind bind, const std::string& pe
     request.user = std::move(verdict.user);
     if (!verdict.refusal.empty()) refuse(verdict.status, std::move(verdict.refusal));
     if (decision.answer) return decision;
+  }
+  if (is_draining) {
+    refuse(503, std::string(kShuttingDown));
+    return decision;
   }
   if (is_found) {
     request.parameters = std::move(match.parameters);

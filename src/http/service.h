@@ -53,7 +53,8 @@ class Service {
   // here. Returns header fields for the response.
   Headers report(const UnhandledAnswer& answer) const;
 
-  // From this call on, requests on open connections get status 503.
+  // From this call on, requests on open connections get status 503, unless ServerOptions::admit
+  // answers or refuses them.
   void start_draining() noexcept { draining_ = true; }
 
   // Returns null if too many connections are open.

@@ -58,6 +58,7 @@ Account::Use::~Use() {
   if (account_ == nullptr) return;
   const std::scoped_lock lock(account_->mutex_);
   --account_->counts_.n_running;
+  if (is_limited_) --account_->n_limited_;
 }
 
 Account::Begin Account::begin(const std::shared_ptr<Account>& account, bool is_limited, Time now) {
@@ -68,7 +69,7 @@ Account::Begin Account::begin(const std::shared_ptr<Account>& account, bool is_l
     return Begin{.refusal = refusal, .retry_after = retry_after, .why = std::move(why)};
   };
   const size_t max = own.limits_.max_requests;
-  if (is_limited && max > 0 && own.counts_.n_running >= max) {
+  if (is_limited && max > 0 && own.n_limited_ >= max) {
     return refuse(Refusal::kMaxRequests, kBusySeconds,
                   fmt::format("the API key '{}' may have {} requests at the same time; wait for "
                               "one to end",
@@ -82,8 +83,9 @@ Account::Begin Account::begin(const std::shared_ptr<Account>& account, bool is_l
                     own.name_, own.limits_.tokens_per_minute, seconds));
   }
   ++own.counts_.n_running;
+  if (is_limited) ++own.n_limited_;
   ++own.counts_.n_requests;
-  return {.use = Use(account)};
+  return {.use = Use(account, is_limited)};
 }
 
 void Account::take(uint64_t n_evaluated, uint64_t n_generated, Time now) {

@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "keys/keys_file.h"
@@ -53,16 +54,19 @@ class Account {
   // Counts as one running request of the account until it is destroyed. One thread.
   class Use {
    public:
-    explicit Use(std::shared_ptr<Account> account) : account_(std::move(account)) {}
+    Use(std::shared_ptr<Account> account, bool is_limited)
+        : account_(std::move(account)), is_limited_(is_limited) {}
     Use(Use&&) noexcept = default;
     Use& operator=(Use&& other) noexcept {
       account_.swap(other.account_);
+      std::swap(is_limited_, other.is_limited_);
       return *this;
     }
     ~Use();
 
    private:
     std::shared_ptr<Account> account_;
+    bool is_limited_ = false;
   };
   struct Begin {
     std::optional<Use> use{};  // nullopt: refused
@@ -70,7 +74,8 @@ class Account {
     int64_t retry_after = 0;  // seconds until another attempt can succeed
     std::string why{};        // one line
   };
-  // Begins a request. With `is_limited`, the limits apply; otherwise the request is only counted.
+  // Begins a request. With `is_limited`, the limits apply. Otherwise the request is only counted,
+  // and uses up no place of max_requests.
   static Begin begin(const std::shared_ptr<Account>& account, bool is_limited, Time now);
 
   // Takes tokens from the account's budget.
@@ -85,6 +90,7 @@ class Account {
   Limits limits_;
   TokenBucket bucket_;
   AccountCounts counts_;
+  size_t n_limited_ = 0;  // of the running requests, those with limits
 };
 
 class KeyRing {

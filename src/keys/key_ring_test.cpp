@@ -122,6 +122,25 @@ TEST_F(KeyRingTest, LimitsRequestsAtTheSameTime) {
   EXPECT_EQ(counts.n_refused[static_cast<size_t>(Refusal::kMaxRequests)], 1U);
 }
 
+TEST_F(KeyRingTest, RequestsWithoutALimitTakeNoPlace) {
+  write(table("ann", "a", "max_requests = 1\n"));
+  const KeyRing ring(path_, now_);
+  const std::shared_ptr<Account> ann = ring.find("a");
+  Account::Begin events = Account::begin(ann, false, now_);
+  Account::Begin first = Account::begin(ann, true, now_);
+  ASSERT_TRUE(events.use && first.use);
+  EXPECT_FALSE(Account::begin(ann, true, now_).use);
+  EXPECT_EQ(ann->counts().n_running, 2U);
+  events.use.reset();
+  EXPECT_FALSE(Account::begin(ann, true, now_).use) << "the limited one still runs";
+  std::optional<Account::Use> moved = std::move(first.use);
+  first.use.reset();
+  EXPECT_FALSE(Account::begin(ann, true, now_).use);
+  moved.reset();
+  EXPECT_TRUE(Account::begin(ann, true, now_).use);
+  EXPECT_EQ(ann->counts().n_running, 0U);
+}
+
 TEST_F(KeyRingTest, LimitsTokensPerMinute) {
   write(table("ann", "a", "tokens_per_minute = 60\n"));
   const KeyRing ring(path_, now_);

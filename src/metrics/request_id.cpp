@@ -43,8 +43,7 @@ std::string new_request_id() {
 }
 
 std::optional<TraceParent> parse_traceparent(std::string_view text) {
-  constexpr size_t kLength = 55;  // 2 + 1 + 32 + 1 + 16 + 1 + 2
-  if (text.size() < kLength) return std::nullopt;
+  if (text.size() < kTraceParentBytes) return std::nullopt;
   const std::string_view version = text.substr(0, 2);
   const std::string_view trace_id = text.substr(3, 32);
   const std::string_view parent_id = text.substr(36, 16);
@@ -56,7 +55,8 @@ std::optional<TraceParent> parse_traceparent(std::string_view text) {
     if (!is_hex(field)) return std::nullopt;
   }
   if (version == "ff" || is_zero(trace_id) || is_zero(parent_id)) return std::nullopt;
-  if (text.size() > kLength && (version == "00" || text[kLength] != '-')) return std::nullopt;
+  const bool has_more = text.size() > kTraceParentBytes;
+  if (has_more && (version == "00" || text[kTraceParentBytes] != '-')) return std::nullopt;
   return TraceParent{std::string(trace_id), std::string(parent_id),
                      (kHexDigits.find(flags[1]) & 1) != 0};
 }

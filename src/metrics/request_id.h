@@ -2,6 +2,7 @@
 // random bytes; any thread.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,6 +13,9 @@ namespace billow::metrics {
 bool is_request_id(std::string_view text) noexcept;
 // Returns 16 random bytes as hexadecimal digits.
 std::string new_request_id();
+
+// Length of version-trace_id-parent_id-flags: 2 + 1 + 32 + 1 + 16 + 1 + 2.
+inline constexpr size_t kTraceParentBytes = 55;
 
 // The `traceparent` header of W3C Trace Context: version-trace_id-parent_id-flags.
 struct TraceParent {

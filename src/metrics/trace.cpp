@@ -81,6 +81,18 @@ Json chrome_event(const Span& span, size_t track) {
 
 }  // namespace
 
+std::string bounded_error(std::string_view error) {
+  const auto cut = [](std::string_view text) {
+    const std::string_view part = text.substr(0, kMaxErrorBytes);
+    return part.size() < text.size() ? part.substr(0, utf8::whole_length(part)) : part;
+  };
+  const std::string_view begin = cut(error);
+  const std::string text = utf8::sanitized(begin);  // can be longer
+  const std::string_view shown = cut(text);
+  const bool is_whole = begin.size() == error.size() && shown.size() == text.size();
+  return std::string(shown) + (is_whole ? "" : "...");
+}
+
 Trace::Trace(std::string id, std::string route, std::string node)
     : id_(std::move(id)),
       route_(utf8::sanitized(route)),
@@ -143,7 +155,7 @@ size_t Trace::n_collector_spans() const {
 bool Trace::set_parent(std::string_view traceparent) {
   if (!parse_traceparent(traceparent)) return false;
   const std::lock_guard lock(mutex_);
-  parent_ = utf8::sanitized(traceparent);
+  parent_ = traceparent.substr(0, kTraceParentBytes);
   return true;
 }
 
@@ -186,7 +198,7 @@ void Trace::finish(int status, std::string_view error) {
   finished_ = true;
   duration_ = Clock::now() - began_;
   status_ = status;
-  error_ = utf8::sanitized(error);
+  error_ = bounded_error(error);
 }
 
 nanoseconds Trace::length() const { return finished_ ? duration_ : Clock::now() - began_; }

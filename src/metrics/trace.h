@@ -25,6 +25,11 @@ inline constexpr size_t kMaxSpans = 4096;  // max spans in a trace
 inline constexpr size_t kLatestSpans =
     64;  // of these, reserved for the latest spans if a trace has more
 inline constexpr size_t kMaxAttributeBytes = 4096;  // per span, as JSON
+inline constexpr size_t kMaxErrorBytes = 2048;      // of an error text, without the mark of a cut
+
+// Returns an error text as valid UTF-8. Errors can repeat what a client has sent, so a text of more
+// than kMaxErrorBytes is cut and ends with "...".
+std::string bounded_error(std::string_view error);
 
 struct Span {
   std::string name;
@@ -77,8 +82,8 @@ class Trace {
 
   // Sets the display name of the request's model.
   void set_model(std::string_view model);
-  // Stores the `traceparent` header of the request. Returns false and stores nothing if the header
-  // is malformed.
+  // Stores the `traceparent` header of the request, without the fields of future versions. Returns
+  // false and stores nothing if the header is malformed.
   bool set_parent(std::string_view traceparent);
 
   // Adds the tokens of an answer to those of the request. Not part of the JSON.
@@ -100,7 +105,8 @@ class Trace {
   void span(std::string_view name, Clock::time_point begin, Clock::time_point end);
   void span(std::string_view name, Clock::time_point begin, Clock::time_point end,
             const Json& attributes);
-  // Ends the trace. Later calls of finish() and later spans are ignored. `error` is for people.
+  // Ends the trace. Later calls of finish() and later spans are ignored. `error` is for people, and
+  // bounded_error() cuts it.
   void finish(int status, std::string_view error = {});
 
   // Returns

@@ -62,6 +62,24 @@ TEST(Trace, IgnoresSpansAfterFinish) {
   EXPECT_EQ(json.at("duration"), trace.to_json().at("duration"));
 }
 
+TEST(Trace, CutsLongErrors) {
+  const auto kept = [](const std::string& error) {
+    Trace trace("id", "/", "n");
+    trace.finish(400, error);
+    return trace.to_json().value("error", std::string());
+  };
+  const std::string longest(kMaxErrorBytes, 'x');
+  EXPECT_EQ(kept(longest), longest);
+  EXPECT_EQ(kept(longest + "x"), longest + "...");
+  EXPECT_EQ(kept(std::string(10'000'000, 'x')), longest + "...");
+  std::string accents = "x";
+  for (size_t i = 0; i < kMaxErrorBytes; ++i) accents += "\u00e9";
+  EXPECT_EQ(kept(accents), accents.substr(0, kMaxErrorBytes - 1) + "...") << "whole characters";
+  const std::string broken = kept(std::string(kMaxErrorBytes, '\xff'));
+  EXPECT_LE(broken.size(), kMaxErrorBytes + 3);
+  EXPECT_TRUE(broken.ends_with("\uFFFD..."));
+}
+
 TEST(Trace, LimitsAttributesToObjectsOfBoundedSize) {
   Trace trace("id", "/", "n");
   trace.mark("none", Json());
@@ -101,6 +119,11 @@ TEST(Trace, StoresOnlyValidParent) {
   const std::string parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
   EXPECT_TRUE(trace.set_parent(parent));
   EXPECT_EQ(trace.to_json().at("traceparent"), parent);
+  // A future version can have more fields, which are not needed.
+  const std::string known = "01" + parent.substr(2);
+  EXPECT_TRUE(trace.set_parent(known + "-" + std::string(60'000, 'a')));
+  EXPECT_EQ(trace.to_json().at("traceparent"), known);
+  EXPECT_EQ(trace.parent()->parent_id, "b7ad6b7169203331");
 }
 
 TEST(Trace, WritesFormatOfChromeAndPerfetto) {

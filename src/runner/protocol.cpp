@@ -166,9 +166,9 @@ std::optional<constraint::Constraint> constraint_of(const Json& head) {
   const auto found = head.find("constraint");
   if (found == head.end()) return std::nullopt;
   if (!found->is_object()) refuse("constraint", "an object");
-  constexpr std::string_view kFields[] = {"kind",         "text",       "starts_after",
-                                          "forced_next",  "opens_with", "starts_within",
-                                          "may_not_start"};
+  constexpr std::string_view kFields[] = {"kind",          "text",         "starts_after",
+                                          "forced_next",   "opens_with",   "starts_within",
+                                          "may_not_start", "repeats_after"};
   for (const auto& [name, value] : found->items())
     if (std::ranges::find(kFields, name) == std::end(kFields))
       throw Error(ErrorCode::kInvalidInput, "field \"constraint\" has no field \"" + name + "\"");
@@ -180,7 +180,8 @@ std::optional<constraint::Constraint> constraint_of(const Json& head) {
       .forced_next = string_of(*found, "forced_next"),
       .opens_with = string_of(*found, "opens_with"),
       .starts_within = static_cast<size_t>(integer(*found, "starts_within", 0, 0, kMaxTokens)),
-      .may_not_start = boolean(*found, "may_not_start")};
+      .may_not_start = boolean(*found, "may_not_start"),
+      .repeats_after = string_of(*found, "repeats_after")};
   constraint::check_start(constraint);
   return constraint;
 }

@@ -22,7 +22,8 @@ namespace billow::runner {
 //    "adapters":["/path/of/an/adapter.gguf"],"salt":0,
 //    "prompt_text":"...","images":[{"at":3,"text_at":12,"n_rows":264,"n_bytes":5000}],
 //    "constraint":{"kind":"json_schema","text":"...","starts_after":"...","forced_next":"...",
-//                  "opens_with":"...","starts_within":0,"may_not_start":false}}
+//                  "opens_with":"...","starts_within":0,"may_not_start":false,
+//                  "repeats_after":"..."}}
 // After the '\n' follow n_prompt token ids of 32 bits each, little-endian, and the bytes of all
 // images. Images are PNG files. Each is placed before token `at` and before byte `text_at` of the
 // text. Every field except n_prompt is optional; in a constraint, every field except "kind".

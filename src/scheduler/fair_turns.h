@@ -1,7 +1,9 @@
 // Whose request is next, among tenants that wait for the same runner. Start-time fair queueing:
 // each tenant has an account of the work that its requests cost, and the tenant with the smallest
 // account is next. So tenants that always have requests waiting get equal shares of the work, or
-// shares by their weights, however many requests each of them sends. Pure; one thread at a time.
+// shares by their weights, however many requests each of them sends. While a request runs, its
+// expected cost counts for its own tenant only, because the real cost may be much smaller. Pure;
+// one thread at a time.
 #pragma once
 
 #include <algorithm>
@@ -21,34 +23,45 @@ class FairTurns {
   // `is_active`: whether a tenant has requests.
   void join(const std::string& tenant, const std::function<bool(const std::string&)>& is_active) {
     std::erase_if(accounts_, [&](const auto& account) {
-      return account.second <= clock_ && !is_active(account.first);
+      return account.second.settled <= clock_ && !is_active(account.first);
     });
-    double& account = accounts_.try_emplace(tenant, clock_).first->second;
-    account = std::max(account, clock_);
+    Account& account = open(tenant);
+    account.settled = std::max(account.settled, clock_);
   }
 
-  // Returns the account of a tenant.
+  // Returns the account of a tenant, with the expected costs of its running requests.
   double account(std::string_view tenant) const {
     const auto found = accounts_.find(tenant);
-    return found == accounts_.end() ? clock_ : found->second;
+    return found == accounts_.end() ? clock_ : found->second.settled + found->second.expected;
   }
 
   // A request of the tenant begins, with the expected cost.
-  void begin(const std::string& tenant, double cost) {
-    double& account = accounts_.try_emplace(tenant, clock_).first->second;
-    clock_ = std::max(clock_, account);
-    account += cost;
+  void begin(const std::string& tenant, double expected) {
+    Account& account = open(tenant);
+    clock_ = std::max(clock_, account.settled);
+    account.expected += expected;
   }
 
-  // The cost of a request became known: it differs from the expected cost.
-  void correct(std::string_view tenant, double difference) {
-    if (const auto found = accounts_.find(tenant); found != accounts_.end())
-      found->second += difference;
+  // A request of the tenant ended. `expected` is the cost with which it began, `cost` its real one.
+  void end(std::string_view tenant, double expected, double cost) {
+    const auto found = accounts_.find(tenant);
+    if (found == accounts_.end()) return;
+    found->second.expected -= expected;
+    found->second.settled += cost;
   }
 
  private:
-  std::map<std::string, double, std::less<>> accounts_;
-  double clock_ = 0.0;  // account of the tenant whose request began last
+  struct Account {
+    double settled = 0.0;   // of requests that have ended
+    double expected = 0.0;  // of running requests
+  };
+
+  Account& open(const std::string& tenant) {
+    return accounts_.try_emplace(tenant, Account{.settled = clock_}).first->second;
+  }
+
+  std::map<std::string, Account, std::less<>> accounts_;
+  double clock_ = 0.0;  // max settled account of a tenant whose request has begun
 };
 
 }  // namespace billow::scheduler

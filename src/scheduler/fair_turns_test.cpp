@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <deque>
 #include <random>
 #include <string>
 
@@ -13,7 +14,7 @@ const auto kNobody = [](const std::string&) { return false; };
 const auto kEverybody = [](const std::string&) { return true; };
 
 // Returns the work of two tenants that always have requests. `corrects`: the expected costs are
-// wrong, and the real ones become known later.
+// wrong.
 std::array<double, 2> work_of(unsigned seed, std::array<double, 2> weights, bool corrects) {
   std::mt19937 random(seed);
   FairTurns turns;
@@ -26,7 +27,7 @@ std::array<double, 2> work_of(unsigned seed, std::array<double, 2> weights, bool
     const double cost = static_cast<double>(1 + random() % 100) * (next == 0 ? 10.0 : 1.0);
     const double expected = corrects ? 50.0 : cost;
     turns.begin(names[next], expected / weights[next]);
-    if (corrects) turns.correct(names[next], (cost - expected) / weights[next]);
+    turns.end(names[next], expected / weights[next], cost / weights[next]);
     work[next] += cost;
   }
   return work;
@@ -50,16 +51,56 @@ TEST(FairTurns, GivesWorkByWeight) {
 TEST(FairTurns, GivesNothingForTimeWithoutRequests) {
   FairTurns turns;
   turns.join("ann", kEverybody);
-  for (int i = 0; i < 100; ++i) turns.begin("ann", 10.0);
+  for (int i = 0; i < 100; ++i) {
+    turns.begin("ann", 10.0);
+    turns.end("ann", 10.0, 10.0);
+  }
   turns.join("bob", kEverybody);
   EXPECT_EQ(turns.account("bob"), 990.0);  // where the last request of ann began
   EXPECT_EQ(turns.account("ann"), 1000.0);
+}
+
+TEST(FairTurns, CountsExpectedCostsWhileRequestsRun) {
+  FairTurns turns;
+  turns.join("ann", kEverybody);
+  turns.begin("ann", 30.0);
+  turns.begin("ann", 70.0);
+  EXPECT_EQ(turns.account("ann"), 100.0);
+  turns.end("ann", 30.0, 5.0);
+  EXPECT_EQ(turns.account("ann"), 75.0);
+  turns.end("ann", 70.0, 80.0);
+  EXPECT_EQ(turns.account("ann"), 85.0);
+}
+
+// Expected costs can be much too high. A tenant that comes later must not wait until the others
+// have done as much work.
+TEST(FairTurns, ExpectedCostsOfOthersDelayNoTenantThatJoins) {
+  for (unsigned seed = 0; seed < 20; ++seed) {
+    std::mt19937 random(seed);
+    FairTurns turns;
+    turns.join("ann", kEverybody);
+    std::deque<double> running;  // the expected costs of ann's requests, in 4 places
+    const size_t n_begun = 4 + random() % 100;
+    for (size_t i = 0; i < n_begun; ++i) {
+      if (running.size() == 4) {
+        turns.end("ann", running.front(), static_cast<double>(1 + random() % 20));
+        running.pop_front();
+      }
+      running.push_back(static_cast<double>(1 + random() % 8000));
+      turns.begin("ann", running.back());
+    }
+    turns.join("bob", kEverybody);
+    for (const double expected : running) turns.end("ann", expected, 10.0);
+    EXPECT_LE(turns.account("bob"), turns.account("ann")) << seed;
+    EXPECT_GE(turns.account("bob"), turns.account("ann") - 5 * 20) << seed;  // ann's last requests
+  }
 }
 
 TEST(FairTurns, KeepsDebtsAndForgetsTenantsWithoutThem) {
   FairTurns turns;
   turns.join("ann", kNobody);
   turns.begin("ann", 100.0);
+  turns.end("ann", 100.0, 100.0);
   turns.join("bob", kNobody);
   EXPECT_EQ(turns.account("ann"), 100.0);
   turns.join("ann", kNobody);

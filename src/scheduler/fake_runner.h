@@ -42,13 +42,14 @@ struct FakeScript {
   // Number of future failures of each kind:
   int n_start_failures = 0;  // the runner cannot be started
   int n_load_failures = 0;   // the load fails with `load_failure`
-  int n_load_deaths = 0;     // the runner dies during the load
+  int n_load_deaths = 0;     // the runner dies during the load, as `load_death` says
   int n_deaths = 0;          // the runner dies after `dies_after` chunks of a response
   size_t dies_after = 0;
   int n_lost_connections = 0;  // the connection is lost, but the runner lives
   int refusal_status = 0;      // if not 0: requests are rejected with this status
   std::string refusal = "refused";
   std::string load_failure = "bad file";
+  std::string load_death = "exit status 1: out of luck";
   bool is_out_of_memory = false;
   bool is_broken = false;  // the health is "failed" after the load
   bool is_mute = false;    // health requests fail
@@ -222,7 +223,7 @@ class FakeRunners {
     FakeScript& script = scripts_[life.launch.key];
     if (life.is_loading && script.n_load_deaths > 0) {
       --script.n_load_deaths;
-      die(lock, life, "exit status 1: out of luck");
+      die(lock, life, script.load_death);
     }
     if (!life.is_alive || script.is_mute) throw RunnerGone("no response");
     RunnerHealth health;

@@ -17,6 +17,11 @@ namespace {
 // Returns a - b, or 0 if b is larger.
 uint64_t above(uint64_t a, uint64_t b) { return saturating_subtract(a, b); }
 
+// Returns what this much work of the request costs its tenant.
+double turn_cost(const Request& request, uint64_t n_tokens) {
+  return static_cast<double>(n_tokens) / request.weight;
+}
+
 }  // namespace
 
 std::string memory_refusal(uint64_t needed_bytes, uint64_t available_bytes) {
@@ -74,14 +79,17 @@ void ModelState::add_waiting(Ticket ticket) {
   waiting.emplace(turn, std::move(ticket));
 }
 
-void ModelState::begin_turn(const Request& request) {
-  if (!turns.empty())
-    turns.begin(request.tenant, static_cast<double>(request.work) / request.weight);
+void ModelState::begin_turn(Ticket& ticket) {
+  const Request& request = ticket.request;
+  ticket.has_turn = !turns.empty();
+  if (ticket.has_turn) turns.begin(request.tenant, turn_cost(request, request.work));
 }
 
-void ModelState::correct_turn(const Request& request, uint64_t n_tokens) {
-  const double difference = static_cast<double>(n_tokens) - static_cast<double>(request.work);
-  turns.correct(request.tenant, difference / request.weight);
+void ModelState::end_turn(Ticket& ticket, std::optional<uint64_t> n_tokens) {
+  if (!std::exchange(ticket.has_turn, false)) return;
+  const Request& request = ticket.request;
+  turns.end(request.tenant, turn_cost(request, request.work),
+            turn_cost(request, n_tokens.value_or(request.work)));
 }
 
 const Ticket* ModelState::head() const {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "scheduler/crash_history.h"
@@ -28,7 +29,8 @@ struct Turn {
 struct Ticket {
   Request request;
   Arrival arrival = 0;
-  size_t n_deaths = 0;  // crashes of runners while it ran
+  size_t n_deaths = 0;    // crashes of runners while it ran
+  bool has_turn = false;  // its work counts in the account of its tenant
 
   // Returns whether the request may have caused a crash. If so, it runs alone.
   bool is_suspect() const { return n_deaths > 0; }
@@ -86,10 +88,10 @@ struct ModelState {
   Ticket take_head();
   // Adds a request that waits.
   void add_waiting(Ticket ticket);
-  // Records the start of a request. REQUIRES: the request was the head.
-  void begin_turn(const Request& request);
-  // Replaces the expected work of a finished request by its real work, n_tokens.
-  void correct_turn(const Request& request, uint64_t n_tokens);
+  // Counts the expected work of a request that starts. REQUIRES: the request was the head.
+  void begin_turn(Ticket& ticket);
+  // Replaces the expected work of a request that ends by its real work, n_tokens, if it is known.
+  void end_turn(Ticket& ticket, std::optional<uint64_t> n_tokens);
   // Returns the number of waiting requests that are not bulk.
   size_t n_waiting_interactive() const;
 

@@ -96,7 +96,7 @@ void Planner::leave(RequestId id, Time now, std::optional<uint64_t> n_tokens) {
   ModelState& model = models_.at(found->second);
   key_of_.erase(found);
   if (const auto running = model.running.find(id); running != model.running.end()) {
-    if (n_tokens) model.correct_turn(running->second.request, *n_tokens);
+    model.end_turn(running->second, n_tokens);
     model.release(id, now_);
   } else {
     std::erase_if(model.waiting, [&](const auto& entry) { return entry.second.request.id == id; });
@@ -180,7 +180,10 @@ void Planner::lose_running(ModelState& model, const std::string& text,
   model.running.clear();
   std::ranges::sort(lost, {}, &Ticket::arrival);
   std::set<uint64_t> digests;  // if the same prompt ran twice at the same time, that is one crash
-  for (const Ticket& ticket : lost) digests.insert(ticket.request.digest);
+  for (Ticket& ticket : lost) {
+    digests.insert(ticket.request.digest);
+    model.end_turn(ticket, 0);  // its work is lost; if it begins again, it pays then
+  }
   for (const uint64_t digest : digests)
     model.crashes.suspect(digest, has_culprit, now_, options_.restarts);
   for (Ticket& ticket : lost) {
@@ -189,7 +192,6 @@ void Planner::lose_running(ModelState& model, const std::string& text,
     const bool retry = std::ranges::find(streamed, id) == streamed.end() && !is_draining_ &&
                        !model.crashes.given_up(now_) && !is_culprit;
     if (retry) {
-      model.correct_turn(ticket.request, 0);  // it pays when it begins again
       actions_.push_back({.kind = ActionKind::kRetry, .key = model.key, .request = id});
       model.add_waiting(std::move(ticket));
     } else {

@@ -186,7 +186,7 @@ void Planner::assign(ModelState& model, bool may_grow) {
         (!may_grow || room_is_claimed_ || try_grow(model, lacking, false) != Growth::kDone))
       return;
     Ticket ticket = model.take_head();
-    model.begin_turn(ticket.request);
+    model.begin_turn(ticket);
     if (ticket.request.keep_alive) set_session(model, *ticket.request.keep_alive);
     model.scratch_bytes = std::max(model.scratch_bytes, ticket.request.cost.scratch_bytes);
     const RequestId id = ticket.request.id;

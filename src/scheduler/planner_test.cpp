@@ -75,6 +75,42 @@ TEST(Planner, TenantsPayTheirRealWorkAlsoAfterACancellation) {
   EXPECT_EQ(fake.finish(3, 100), (Words{"assign 5 a"}));
 }
 
+TEST(Planner, TooLargeEstimatesGiveATenantNoLead) {
+  Fake fake(options_of(1000, 2));
+  fake.have(1, "a");
+  for (const RequestId id : {2u, 3u}) fake.arrive(id, "a", {.tenant = "ann", .work = 8000});
+  for (const RequestId id : {4u, 5u, 6u, 7u}) fake.arrive(id, "a", {.tenant = "ann", .work = 10});
+  EXPECT_EQ(fake.finish(2, 5), (Words{"assign 4 a"}));
+  EXPECT_EQ(fake.finish(3, 5), (Words{"assign 5 a"}));
+  fake.arrive(8, "a", {.tenant = "bob", .work = 10});
+  EXPECT_EQ(fake.finish(4, 10), (Words{"assign 8 a"}));
+}
+
+TEST(Planner, TenantsPayNothingForLostWork) {
+  Fake fake(options_of(1000, 2));
+  fake.have(1, "a");
+  fake.arrive(2, "a", {.tenant = "ann", .work = 8000});
+  fake.arrive(3, "a", {.tenant = "ann", .work = 8000});
+  fake.arrive(4, "a", {.tenant = "ann", .work = 20});
+  for (const RequestId id : {5u, 6u, 7u}) fake.arrive(id, "a", {.tenant = "bob", .work = 60});
+  fake.gone("a", {2, 3});  // both have streamed, so that they fail
+  EXPECT_EQ(fake.loaded("a"), (Words{"assign 4 a", "assign 5 a"}));
+}
+
+// Without tenants, nobody pays. So such a request gives nothing back, even if a tenant with a name
+// arrives before it ends.
+TEST(Planner, WorkThatBeganBeforeTheFirstTenantGivesNoCredit) {
+  Fake fake(options_of(1000, 2));
+  fake.have(1, "a");
+  EXPECT_EQ(fake.arrive(2, "a", {.work = 8000}), (Words{"assign 2 a"}));
+  EXPECT_EQ(fake.arrive(3, "a", {.tenant = "ann", .work = 100}), (Words{"assign 3 a"}));
+  fake.arrive(4, "a", {.work = 100});
+  fake.arrive(5, "a", {.tenant = "ann", .work = 100});
+  fake.arrive(6, "a", {.work = 100});
+  EXPECT_EQ(fake.finish(3, 100), (Words{"assign 4 a"}));
+  EXPECT_EQ(fake.finish(2, 10), (Words{"assign 5 a"}));  // 100 against 100
+}
+
 TEST(Planner, TenantsPayOnceForARetriedRequest) {
   Fake fake(options_of(1000));
   fake.have(1, "a");

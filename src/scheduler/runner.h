@@ -108,7 +108,8 @@ struct CompletionPiece {
 };
 
 struct CompletionEnd {
-  std::string done_reason{};  // "stop", "length" or "repetition"; empty if OnPiece ended it
+  // "stop", "length", "repetition" or "repeats"; empty if OnPiece ended it
+  std::string done_reason{};
   std::string stop_string{};  // the stop string that ended the request; empty: none
   std::string error{};        // error that ended the request; empty: none
   int64_t seed = 0;
@@ -179,6 +180,10 @@ struct PassRecord {
   double ms = 0.0;
   bool operator==(const PassRecord&) const = default;
 };
+
+// The exit status of a runner whose load ran out of memory. Its health may end before anybody has
+// seen it.
+inline constexpr int kOutOfMemoryStatus = 4;
 
 enum class RunnerStatus : uint8_t { kLoading, kReady, kFailed };
 

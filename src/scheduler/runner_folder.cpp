@@ -7,7 +7,6 @@
 
 #include <cerrno>
 #include <cstdlib>
-#include <ctime>
 #include <filesystem>
 #include <system_error>
 
@@ -19,8 +18,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kPrefix = "billow-runners-";
-// A folder without a lock is stale only if it is older. Otherwise its server is starting.
-constexpr time_t kYoungSeconds = 60;
 // Max length of a socket's path, minus the part after the parent.
 constexpr size_t kMaxParentBytes = 107 - 40;
 
@@ -37,20 +34,30 @@ std::string usual_parent() {
   return is_usable(temporary) ? temporary : "/tmp";
 }
 
+int open_folder(const fs::path& folder) {
+  return ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+}
+
+// Servers of version 0.1 locked this file instead of the folder.
+bool has_locked_file(const fs::path& folder) {
+  const int file = ::open((folder / "lock").c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+  if (file < 0) return false;
+  const bool is_locked = ::flock(file, LOCK_EX | LOCK_NB) != 0;
+  ::close(file);
+  return is_locked;
+}
+
 // Removes the folder if no server uses it. Keeps links and folders of other users. Holds the lock
 // meanwhile, so that a server that has just made the folder sees that it is removed.
 void remove_if_stale(const fs::path& folder) {
+  const int lock = open_folder(folder);
+  if (lock < 0) return;
   struct stat status{};
-  if (::lstat(folder.c_str(), &status) != 0 || !S_ISDIR(status.st_mode) ||
-      status.st_uid != ::geteuid())
-    return;
-  const int lock = ::open((folder / "lock").c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-  const bool is_stale = lock < 0
-                            ? errno == ENOENT && ::time(nullptr) - status.st_mtime > kYoungSeconds
-                            : ::flock(lock, LOCK_EX | LOCK_NB) == 0;
+  const bool is_stale = ::fstat(lock, &status) == 0 && status.st_uid == ::geteuid() &&
+                        ::flock(lock, LOCK_EX | LOCK_NB) == 0 && !has_locked_file(folder);
   std::error_code ignored;
   if (is_stale) fs::remove_all(folder, ignored);
-  if (lock >= 0) ::close(lock);
+  ::close(lock);
 }
 
 void remove_stale(const std::string& parent) {
@@ -62,17 +69,24 @@ void remove_stale(const std::string& parent) {
   }
 }
 
+// Returns whether the open folder is still at its path.
+bool is_at(int folder, const std::string& path) {
+  struct stat ours{};
+  struct stat there{};
+  return ::fstat(folder, &ours) == 0 && ::lstat(path.c_str(), &there) == 0 &&
+         ours.st_dev == there.st_dev && ours.st_ino == there.st_ino;
+}
+
 // Returns the lock of a new folder, or -1 if another server removed the folder as stale.
 int take_lock(const std::string& folder) {
-  const int lock = ::open((folder + "/lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_EXCL, 0600);
+  const int lock = open_folder(folder);
   if (lock < 0) {
     if (errno == ENOENT) return -1;
-    throw system_error("cannot create a lock in", folder, errno);
+    throw system_error("cannot open", folder, errno);
   }
-  struct stat status{};
   while (::flock(lock, LOCK_EX) != 0 && errno == EINTR) {
   }
-  if (::fstat(lock, &status) == 0 && status.st_nlink > 0) return lock;
+  if (is_at(lock, folder)) return lock;
   ::close(lock);
   return -1;
 }
@@ -91,16 +105,11 @@ RunnerFolder::RunnerFolder(const std::string& parent) {
   }
 }
 
-bool RunnerFolder::exists() const {
-  struct stat ours{};
-  struct stat there{};
-  return ::fstat(lock_, &ours) == 0 && ::lstat((path_ + "/lock").c_str(), &there) == 0 &&
-         ours.st_dev == there.st_dev && ours.st_ino == there.st_ino;
-}
+bool RunnerFolder::exists() const { return is_at(lock_, path_); }
 
 RunnerFolder::~RunnerFolder() {
   std::error_code ignored;
-  fs::remove_all(path_, ignored);
+  if (exists()) fs::remove_all(path_, ignored);
   ::close(lock_);
 }
 

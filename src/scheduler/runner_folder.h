@@ -1,5 +1,6 @@
-// A folder for the sockets of one server's runners, accessible by its user only. Its owner removes
-// it. If the owner crashed, the next server removes it. One thread.
+// A folder for the sockets of one server's runners, accessible by its user only. Its owner locks
+// and removes it. If the owner crashed, the next server removes it. Programs that clean the folder
+// for temporary files respect the lock, too. One thread.
 #pragma once
 
 #include <string>
@@ -16,13 +17,13 @@ class RunnerFolder {
   RunnerFolder& operator=(const RunnerFolder&) = delete;
 
   const std::string& path() const noexcept { return path_; }
-  // Returns false if somebody else has removed the folder or its lock. A logout can remove
-  // XDG_RUNTIME_DIR, for example.
+  // Returns false if somebody else has removed the folder. A logout can remove XDG_RUNTIME_DIR, for
+  // example.
   bool exists() const;
 
  private:
   std::string path_;
-  int lock_ = -1;  // held while the folder is in use
+  int lock_ = -1;  // the folder itself, locked while it is in use
 };
 
 }  // namespace billow::scheduler

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <exception>
+#include <optional>
+#include <string_view>
 #include <utility>
 
 #include "base/log.h"
@@ -11,11 +13,24 @@ namespace {
 
 constexpr const char* kMemoryPhrase = "model requires more system memory";
 
-// Returns the text that clients look for.
+// Returns the text that clients look for. `error` may be empty.
+std::string memory_text(const std::string& error) {
+  if (error.find(kMemoryPhrase) != std::string::npos) return error;
+  return std::string(kMemoryPhrase) + " than is available" + (error.empty() ? "" : ": " + error);
+}
+
 std::string load_failure_text(const RunnerHealth& health) {
-  if (!health.out_of_memory) return "model runner process has terminated: " + health.error;
-  if (health.error.find(kMemoryPhrase) != std::string::npos) return health.error;
-  return std::string(kMemoryPhrase) + " than is available: " + health.error;
+  return health.out_of_memory ? memory_text(health.error)
+                              : "model runner process has terminated: " + health.error;
+}
+
+// Returns the error of a process that ended because its load ran out of memory. `end` is its
+// Runner::end_of_process().
+std::optional<std::string> out_of_memory_error(std::string_view end) {
+  const std::string status = "exit status " + std::to_string(kOutOfMemoryStatus);
+  if (end == status) return "";
+  if (!end.starts_with(status + ": ")) return std::nullopt;
+  return std::string(end.substr(status.size() + 2));
 }
 
 }  // namespace
@@ -244,6 +259,10 @@ void RunnerWatch::finish() {
     if (detail_.empty()) detail_ = runner_->end_of_process();
     const std::string text = launch_.name + ": the runner has ended: " + detail_;
     is_asked_for ? log::info(text) : log::warn(text);
+    // The process may end before its health shows that the load has failed.
+    const std::optional<std::string> error = out_of_memory_error(detail_);
+    if (error && !is_ready_ && !has_failed_)
+      events_.load_failed(key(), {.out_of_memory = true, .text = memory_text(*error)});
   }
   events_.runner_gone(*this, detail_);
 }

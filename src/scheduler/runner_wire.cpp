@@ -223,7 +223,8 @@ Json constraint_json(const constraint::Constraint& constraint) {
           {"forced_next", constraint.forced_next},
           {"opens_with", constraint.opens_with},
           {"starts_within", constraint.starts_within},
-          {"may_not_start", constraint.may_not_start}};
+          {"may_not_start", constraint.may_not_start},
+          {"repeats_after", constraint.repeats_after}};
 }
 
 }  // namespace

@@ -105,11 +105,13 @@ TEST(RunnerWire, SendsAConstraint) {
                         .forced_next = "\n",
                         .opens_with = "<think>",
                         .starts_within = 7,
-                        .may_not_start = true};
+                        .may_not_start = true,
+                        .repeats_after = "</a>"};
   const Json sent = head_of()["constraint"];
   EXPECT_EQ(sent, Json::parse(R"({"kind":"gbnf","text":"root ::= \"a\"\n",
                                   "starts_after":"</think>","forced_next":"\n","opens_with":"<think>",
-                                  "starts_within":7,"may_not_start":true})"));
+                                  "starts_within":7,"may_not_start":true,
+                                  "repeats_after":"</a>"})"));
 }
 
 TEST(RunnerWire, ParsesChunkWithAllFields) {

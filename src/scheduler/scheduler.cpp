@@ -1,6 +1,7 @@
 #include "scheduler/scheduler.h"
 
 #include <algorithm>
+#include <chrono>
 #include <functional>
 #include <optional>
 #include <stdexcept>
@@ -13,26 +14,34 @@
 namespace billow::scheduler {
 namespace {
 
-// Returns the tokens that a call cost, if it reports them.
-std::optional<uint64_t> work_of(const CompletionEnd& end) {
-  if (end.done_reason.empty()) return std::nullopt;  // the client ended the call
+// Returns the tokens that a complete answer cost.
+uint64_t work_of(const CompletionEnd& end) {
   return end.n_prompt - std::min(end.n_prompt, end.n_cached) + end.n_generated;
 }
-std::optional<uint64_t> work_of(const EmbedOutputs&) { return std::nullopt; }
 
-// About how many tokens a streamed call has cost so far. It counts if the client ends the call.
+// About how many tokens a call has cost so far. It counts if the call ends early.
 class Spent {
  public:
   void add(const CompletionPiece& piece) {
     for (const Prefill& part : piece.prefill) n_prompt_ = std::max(n_prompt_, part.n_done);
+    if (!piece.prefill.empty()) prompted_at_ = Clock::now();
     n_bytes_ += piece.text.size();
   }
+  // Of a streamed call.
   uint64_t n_tokens() const { return n_prompt_ + n_bytes_ / kBytesPerToken; }
+  // Of a call whose text comes as a whole. Nobody has seen the text yet, so that time counts.
+  uint64_t n_tokens_by_time() const {
+    const std::chrono::duration<double> written = Clock::now() - prompted_at_;
+    return n_prompt_ + static_cast<uint64_t>(written.count() * kTokensPerSecond);
+  }
 
  private:
+  using Clock = std::chrono::steady_clock;
   static constexpr size_t kBytesPerToken = 4;
+  static constexpr double kTokensPerSecond = 20.0;
   size_t n_prompt_ = 0;
   size_t n_bytes_ = 0;
+  Clock::time_point prompted_at_ = Clock::now();
 };
 
 class StrandLease final : public Lease {
@@ -49,8 +58,9 @@ class StrandLease final : public Lease {
     return on_a_runner<CompletionEnd>([&](Runner& runner, RunnerWatch& watch) {
       bool is_replaced = false;
       Spent spent;
-      const auto report = [&] {
-        if (!request.may_begin_again) strand_->set_work(*ticket_, spent.n_tokens());
+      const auto spent_tokens = [&] {
+        return request.may_begin_again ? std::min(spent.n_tokens_by_time(), ticket_->job.work)
+                                       : spent.n_tokens();
       };
       CompletionEnd end = complete_on(
           runner, request,
@@ -62,27 +72,36 @@ class StrandLease final : public Lease {
             is_replaced = is_seen && !strand_->may_stream(*ticket_, watch);
             return !is_replaced && on_piece(std::move(piece));
           },
-          report);
+          spent_tokens);
       if (is_replaced) throw RunnerGone("the runner has ended");
       return end;
     });
   }
 
   EmbedOutputs embed(const EmbedJob& job) override {
-    return on_a_runner<EmbedOutputs>(
-        [&](Runner& runner, RunnerWatch&) { return runner.embed(job, stop_); });
+    return on_a_runner<EmbedOutputs>([&](Runner& runner, RunnerWatch&) {
+      // The expected work is exact: the tokens of all texts.
+      try {
+        EmbedOutputs outputs = runner.embed(job, stop_);
+        strand_->set_work(*ticket_, ticket_->job.work);
+        return outputs;
+      } catch (const Cancelled&) {
+        strand_->set_work(*ticket_, ticket_->job.work);
+        throw;
+      }
+    });
   }
 
  private:
-  // Calls `report` if the client ends the call.
+  // Makes the call and sets its work. `spent_tokens` returns the work of a call that ends early.
   CompletionEnd complete_on(Runner& runner, const Completion& request, const OnPiece& on_piece,
-                            const std::function<void()>& report) const {
+                            const std::function<uint64_t()>& spent_tokens) const {
     try {
       CompletionEnd end = runner.complete(request, on_piece, stop_);
-      if (end.done_reason.empty()) report();
+      strand_->set_work(*ticket_, end.done_reason.empty() ? spent_tokens() : work_of(end));
       return end;
-    } catch (const Cancelled&) {
-      report();
+    } catch (...) {
+      strand_->set_work(*ticket_, spent_tokens());
       throw;
     }
   }
@@ -98,7 +117,7 @@ class StrandLease final : public Lease {
         if (runner) {
           watch->send_budget();
           Result result = call(*runner, *watch);
-          strand_->end_call(*ticket_, work_of(result));
+          strand_->end_call(*ticket_);
           return result;
         }
       } catch (const RunnerGone& gone) {

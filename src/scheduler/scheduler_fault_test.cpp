@@ -216,6 +216,27 @@ TEST(SchedulerFault, RetriesOutOfMemoryLoadWithAllMemory) {
             "500 model requires more system memory than is available: bad file");
 }
 
+// The process of a failed load may end before its health is seen.
+TEST(SchedulerFault, RetriesLoadWhoseProcessRanOutOfMemory) {
+  World world;
+  world.fakes.change("a", [](FakeScript& script) {
+    script.n_load_deaths = 1;
+    script.load_death = "exit status 4: no room";
+  });
+  EXPECT_EQ(world.ask("a").end, "ok");
+  EXPECT_EQ(world.fakes.launches().at(1).budget_bytes, 1000u);
+  const auto end_of_two_deaths = [&](const std::string& death) {
+    world.fakes.change("b", [&](FakeScript& script) {
+      script.n_load_deaths = 2;
+      script.load_death = death;
+    });
+    return world.ask("b").end;
+  };
+  const std::string text = "500 model requires more system memory than is available";
+  EXPECT_EQ(end_of_two_deaths("exit status 4: no room"), text + ": no room");
+  EXPECT_EQ(end_of_two_deaths("exit status 4"), text);
+}
+
 TEST(SchedulerFault, EndsLoadWithoutProgress) {
   Options options = small_options();
   options.load_timeout = milliseconds(200);

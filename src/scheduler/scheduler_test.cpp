@@ -35,41 +35,101 @@ TEST(Scheduler, LoadsModelOnceAndServesFromIt) {
   EXPECT_EQ(launches[0].budget_bytes, 120u);
 }
 
-TEST(Scheduler, TenantsPayForTheTextBeforeTheirClientsLeft) {
+Job job_of_tenant(const char* tenant, uint64_t work) {
+  Job job = job_of("a");
+  job.tenant = tenant;
+  job.work = work;
+  return job;
+}
+
+Options one_at_a_time() {
   Options options = small_options();
   options.n_parallel = 1;
-  World world(options);
-  world.fakes.change("a", [](FakeScript& script) { script.holds_after = 1; });
-  std::mutex mutex;
-  Strings order;
-  std::stop_source stop;
-  const auto start = [&](const char* tenant, uint64_t work, const std::stop_token& token) {
-    Job job = job_of("a");
-    job.tenant = tenant;
-    job.work = work;
-    return std::async(std::launch::async, [&, job, token] {
-      bool has_text = false;
-      return ask(*world.scheduler, job, token, [&] {
-        const std::scoped_lock lock(mutex);
-        if (!std::exchange(has_text, true)) order.push_back(job.tenant);
-      });
+  return options;
+}
+
+// Requests of tenants on threads, and the order in which their answers begin.
+class Tenants {
+ public:
+  explicit Tenants(World& world) : world_(world) {}
+
+  std::future<Outcome> start(const Job& job, const std::stop_token& stop = {},
+                             const Completion& request = {}) {
+    return std::async(std::launch::async, [this, job, stop, request] {
+      bool has_begun = false;
+      const auto on_text = [&] {
+        const std::scoped_lock lock(mutex_);
+        if (!std::exchange(has_begun, true)) order_.push_back(job.tenant);
+      };
+      return ask(*world_.scheduler, job, stop, on_text, request);
     });
-  };
-  auto first = start("ann", 8000, stop.get_token());
-  ASSERT_TRUE(comes_true([&] {
-    const std::scoped_lock lock(mutex);
-    return !order.empty();
-  }));
-  std::vector<std::future<Outcome>> others;
-  for (const char* tenant : {"ann", "bob", "bob"}) {
-    others.push_back(start(tenant, 100, {}));
-    ASSERT_TRUE(comes_true([&] { return world.scheduler->state().n_waiting == others.size(); }));
   }
+  // Starts a request of ann and two of bob. They wait in this order.
+  std::vector<std::future<Outcome>> start_three() {
+    std::vector<std::future<Outcome>> started;
+    for (const char* tenant : {"ann", "bob", "bob"}) {
+      started.push_back(start(job_of_tenant(tenant, 100)));
+      EXPECT_TRUE(
+          comes_true([&] { return world_.scheduler->state().n_waiting == started.size(); }));
+    }
+    return started;
+  }
+  Strings order() const {
+    const std::scoped_lock lock(mutex_);
+    return order_;
+  }
+
+ private:
+  World& world_;
+  mutable std::mutex mutex_;
+  Strings order_;
+};
+
+TEST(Scheduler, TenantsPayForTheTextBeforeTheirClientsLeft) {
+  World world(one_at_a_time());
+  world.fakes.change("a", [](FakeScript& script) { script.holds_after = 1; });
+  Tenants tenants(world);
+  std::stop_source stop;
+  auto first = tenants.start(job_of_tenant("ann", 8000), stop.get_token());
+  ASSERT_TRUE(comes_true([&] { return !tenants.order().empty(); }));
+  std::vector<std::future<Outcome>> others = tenants.start_three();
   stop.request_stop();
   EXPECT_EQ(first.get().end, "cancelled");
   world.fakes.change("a", [](FakeScript& script) { script.holds_after = 0; });
   for (std::future<Outcome>& other : others) EXPECT_EQ(other.get().end, "ok");
-  EXPECT_EQ(order, (Strings{"ann", "bob", "ann", "bob"}));
+  EXPECT_EQ(tenants.order(), (Strings{"ann", "bob", "ann", "bob"}));
+}
+
+TEST(Scheduler, TenantsPayForThePromptOfAWholeAnswerWhoseClientLeft) {
+  World world(one_at_a_time());
+  world.fakes.change("a", [](FakeScript& script) {
+    script.whole_pieces = {{.prefill = {{100, milliseconds(1)}}}, {.text = "x"}};
+    script.end.n_prompt = 4000;
+    script.holds_after = 1;
+  });
+  Tenants tenants(world);
+  std::stop_source stop;
+  auto first = tenants.start(job_of_tenant("ann", 8000), stop.get_token(),
+                             {.prompt = {1}, .may_begin_again = true});
+  ASSERT_TRUE(comes_true([&] { return !tenants.order().empty(); }));
+  std::vector<std::future<Outcome>> others = tenants.start_three();
+  stop.request_stop();
+  EXPECT_EQ(first.get().end, "cancelled");
+  world.fakes.change("a", [](FakeScript& script) { script.holds_after = 0; });
+  for (std::future<Outcome>& other : others) EXPECT_EQ(other.get().end, "ok");
+  // Ann has paid 100 tokens and 20 for each second, so that bob pays more for one answer.
+  EXPECT_EQ(tenants.order(), (Strings{"ann", "bob", "ann", "bob"}));
+}
+
+TEST(Scheduler, TenantsPayNothingForALeaseWithoutACall) {
+  World world(one_at_a_time());
+  world.fakes.change("a", [](FakeScript& script) { script.end.n_prompt = 4000; });
+  Tenants tenants(world);
+  std::unique_ptr<Lease> lease = world.scheduler->acquire(job_of_tenant("ann", 8000), {});
+  std::vector<std::future<Outcome>> others = tenants.start_three();
+  lease.reset();
+  for (std::future<Outcome>& other : others) EXPECT_EQ(other.get().end, "ok");
+  EXPECT_EQ(tenants.order(), (Strings{"ann", "bob", "bob"}));
 }
 
 TEST(Scheduler, ListsLoadedModels) {

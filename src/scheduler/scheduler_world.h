@@ -39,7 +39,7 @@ inline Job job_of(const std::string& key, size_t n_context = 10) {
 }
 
 inline bool comes_true(const std::function<bool()>& happened) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   while (!happened()) {
     if (std::chrono::steady_clock::now() > end) return false;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -55,14 +55,14 @@ struct Outcome {
 };
 
 inline Outcome ask(Scheduler& scheduler, const Job& job, std::stop_token stop = {},
-                   const std::function<void()>& on_text = {}) {
+                   const std::function<void()>& on_text = {}, const Completion& request = {}) {
   Outcome outcome;
   try {
     const std::unique_ptr<Lease> lease =
         scheduler.acquire(job, std::move(stop), [&outcome](JobStage stage) {
           if (stage != JobStage::kWaiting) outcome.stages.push_back(stage);
         });
-    lease->complete({}, [&](const CompletionPiece& piece) {
+    lease->complete(request, [&](const CompletionPiece& piece) {
       outcome.text += piece.text;
       if (on_text) on_text();
       return true;

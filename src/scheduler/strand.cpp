@@ -230,11 +230,10 @@ void Strand::set_work(Ticket& ticket, uint64_t n_tokens) {
   ticket.n_tokens = n_tokens;
 }
 
-void Strand::end_call(Ticket& ticket, std::optional<uint64_t> n_tokens) {
+void Strand::end_call(Ticket& ticket) {
   const std::scoped_lock lock(mutex_);
   ticket.has_streamed = false;
   ticket.has_finished = true;
-  if (n_tokens) ticket.n_tokens = n_tokens;
 }
 
 bool Strand::may_stream(Ticket& ticket, const RunnerWatch& watch) {

@@ -34,7 +34,7 @@ class Strand final : private RunnerEvents {
     std::shared_ptr<RunnerWatch> watch{};            // the runner where it runs
     bool has_streamed = false;                       // it cannot be retried
     bool has_finished = false;                       // a call of it has finished
-    std::optional<uint64_t> n_tokens{};              // work of this call, if it is known
+    uint64_t n_tokens = 0;                           // work of the latest call
     int status = 0;                                  // status of an error response; 0: none
     std::string text{};
     std::condition_variable_any changed{};
@@ -51,10 +51,10 @@ class Strand final : private RunnerEvents {
   // Called before text of this runner is sent. Returns false if the request no longer belongs to
   // the runner and will be retried.
   bool may_stream(Ticket& ticket, const RunnerWatch& watch);
-  // Sets the work of a call that the client ends.
+  // Sets the work of a call, which may have ended early.
   void set_work(Ticket& ticket, uint64_t n_tokens);
-  // A call has finished, with this work if it is known. The next call of the job may be retried.
-  void end_call(Ticket& ticket, std::optional<uint64_t> n_tokens);
+  // A call has finished. The next call of the job may be retried.
+  void end_call(Ticket& ticket);
   // Called after a call of a running job failed because of its runner. Returns when the job has
   // another runner. Throws like acquire, or with an error if the runner is healthy.
   void recover(Ticket& ticket, const std::shared_ptr<RunnerWatch>& watch, const std::string& what,

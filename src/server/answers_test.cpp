@@ -315,6 +315,25 @@ TEST(Answers, OfADrainingServerAreLogged) {
   EXPECT_EQ(n_refused, 1u) << log;
 }
 
+TEST(Answers, ErrorsOfModelsHaveTheFormOfTheClientsApi) {
+  ServerFixture server;
+  server.start();
+  const auto answer = [&](const std::string& fields) {
+    RawClient client(server.server_->port());
+    client.send("GET /v1/models/none HTTP/1.1\r\nHost: localhost\r\n" + fields + "\r\n");
+    http::Response got = *client.response();
+    EXPECT_EQ(got.status, 404);
+    return got;
+  };
+  const http::Response theirs = answer("anthropic-version: 2023-06-01\r\n");
+  const Json error = Json::parse(theirs.body);
+  EXPECT_EQ(error.at("error").at("type"), "not_found_error");
+  EXPECT_EQ(error.at("request_id"), std::string(theirs.headers.get("request-id")));
+  const http::Response openais = answer("");
+  EXPECT_TRUE(Json::parse(openais.body).at("error").contains("param"));
+  EXPECT_EQ(openais.headers.find("request-id"), nullptr);
+}
+
 TEST(Answers, ExplainForbiddenAccess) {
   ServerFixture server;
   server.start();

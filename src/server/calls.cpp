@@ -179,7 +179,11 @@ class Caller {
                                           std::shared_ptr<keys::Account>& account) const {
     if (context_.keys == nullptr || !access_.role) return std::nullopt;
     account = context_.keys->account(call.request().user);
-    if (account == nullptr) throw http::StatusError(401, "the API key was revoked");
+    if (account == nullptr) {  // the key was revoked after the gate had accepted it
+      context_.keys->count_refusal(keys::Refusal::kUnknownKey);
+      call.add_header("WWW-Authenticate", std::string(kChallenge));
+      throw http::StatusError(401, "the API key was revoked");
+    }
     keys::Account::Begin begun = keys::Account::begin(account, access_.is_limited, Clock::now());
     if (!begun.use) {
       call.add_header("Retry-After", std::to_string(begun.retry_after));
@@ -190,8 +194,9 @@ class Caller {
   }
 
   static void respond(api::Call& call, const Failure& failure) {
-    const std::string& path = call.request().path;
-    call.respond(shape_error(failure.status, path, failure.text, call.trace().id()));
+    const http::Request& request = call.request();
+    call.respond(shape_error(failure.status, request.path, failure.text, call.trace().id(),
+                             api::anthropic::is_route(request)));
   }
 
   void finish(const api::Call& call, const std::string& id,
@@ -242,15 +247,16 @@ class Caller {
 
 }  // namespace
 
-http::Response shape_error(int status, std::string_view path, std::string_view text,
-                           std::string_view id) {
+http::Response shape_error(int status, std::string_view path, std::string_view given,
+                           std::string_view id, bool is_anthropic) {
+  const std::string text = metrics::bounded_error(given);
   const bool is_openai =
       path.starts_with("/v1/") || path == "/chat/completions" || path == "/models";
   const api::ShapeError shape = is_openai                    ? api::openai::error_response
                                 : api::tei::is_route(path)   ? api::tei::error_response
                                 : api::llama::is_route(path) ? api::llama::error_response
                                                              : api::ollama::shape_error;
-  http::Response response = api::anthropic::is_route(path)
+  http::Response response = is_anthropic || api::anthropic::is_route(path)
                                 ? api::anthropic::error_response(status, text, id)
                                 : shape(status, text);
   if (status == 503) response.headers.set("Retry-After", kRetrySeconds);

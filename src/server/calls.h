@@ -27,10 +27,10 @@ struct CallContext {
   TraceExporter* exporter = nullptr;  // gets all traces that are kept; may be null
 };
 
-// Returns the response for a failed request, in the format of the API that owns the path. `id` is
-// the request id, if it is known.
+// Returns the response for a failed request, in the format of the API that owns the path, or in
+// Anthropic's. A long text is cut (metrics::bounded_error). `id` is the request id, if it is known.
 http::Response shape_error(int status, std::string_view path, std::string_view text,
-                           std::string_view id = {});
+                           std::string_view id = {}, bool is_anthropic = false);
 
 // Logs and counts a response that no route produced. For http::ServerOptions::on_unhandled. Returns
 // the header fields that all responses have.

@@ -84,8 +84,6 @@ constexpr RouteAccess kAccesses[] = {
     {"/slots", Role::kObserve},
 };
 
-constexpr std::string_view kChallenge = "Bearer realm=\"billow\"";
-
 http::Verdict refused(int status, std::string text, std::string user = {}) {
   http::Verdict verdict;
   verdict.refusal = std::move(text);

@@ -12,6 +12,9 @@
 
 namespace billow::server {
 
+// The field `WWW-Authenticate` of responses with status 401.
+inline constexpr std::string_view kChallenge = "Bearer realm=\"billow\"";
+
 struct RouteAccess {
   std::string_view pattern;          // of the route
   std::optional<keys::Role> role{};  // nullopt: no key is needed

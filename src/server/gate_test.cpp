@@ -155,6 +155,52 @@ TEST_F(GateTest, FileIsReadAgainWhenItChanges) {
   EXPECT_EQ(get_as("ann", "/api/tags").status, 401);
 }
 
+TEST_F(GateTest, KeyThatIsRevokedDuringTheBodyIsRefused) {
+  const std::string op = table("op", "roles = [\"observe\"]\n");
+  start_with(table("ann") + op);
+  const std::string body = R"({"model":"m","prompt":"hi","stream":false})";
+  http::RawClient client(server_->port());
+  client.send(
+      "POST /api/generate HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer key-of-ann\r\n"
+      "Expect: 100-continue\r\nContent-Length: " +
+      std::to_string(body.size()) + "\r\n\r\n");
+  client.receive_until("\r\n\r\n");  // the key was accepted
+  write(op);
+  // The last of these requests is a refused one, too.
+  ASSERT_TRUE(becomes_true([&] { return get_as("ann", "/api/tags").status == 401; }));
+  client.send(body);
+  const std::optional<Response> refused = client.response();
+  ASSERT_TRUE(refused);
+  EXPECT_EQ(refused->status, 401);
+  EXPECT_EQ(refused->headers.get("WWW-Authenticate"), "Bearer realm=\"billow\"");
+  const std::string text = get_as("op", "/metrics").body;
+  EXPECT_NE(text.find("billow_key_refused_total{key=\"\",reason=\"unknown_key\"} 2"),
+            std::string::npos)
+      << text;
+}
+
+TEST_F(GateTest, KeyPaysForAnAnswerThatItsRunnerDidNotEnd) {
+  runners_.change(key(), [](scheduler::FakeScript& script) {
+    script.n_deaths = 1;
+    script.dies_after = 1;
+  });
+  start_with(table("ann", "roles = [\"use\", \"observe\"]\n"));
+  const Response broken =
+      send(Method::kPost, "/api/generate", R"({"model":"m","prompt":"hi"})", as("ann"));
+  EXPECT_NE(broken.body.find("Hello"), std::string::npos) << broken.body;
+  EXPECT_NE(broken.body.find("\"error\""), std::string::npos) << broken.body;
+  const auto has = [&](const std::string& line) {
+    return get_as("ann", "/metrics").body.find(line + "\n") != std::string::npos;
+  };
+  const std::string first =
+      "billow_time_to_first_token_seconds_count{model=\"m:latest\",route=\"/api/generate\"} 1";
+  EXPECT_TRUE(becomes_true(
+      [&] { return has("billow_key_tokens_total{key=\"ann\",kind=\"generated\"} 1"); }));
+  EXPECT_FALSE(has("billow_key_tokens_total{key=\"ann\",kind=\"evaluated\"} 0"));
+  EXPECT_TRUE(has("billow_generated_tokens_total{model=\"m:latest\"} 1"));
+  EXPECT_TRUE(has(first));
+}
+
 TEST_F(GateTest, LimitsRequestsAtTheSameTime) {
   runners_.change(key(), [](scheduler::FakeScript& script) { script.holds_load = true; });
   start_with(table("ann", "max_requests = 1\n") + table("op", "roles = [\"observe\"]\n"));

@@ -40,6 +40,23 @@ TEST_F(ServerTest, ErrorsHaveTheFormatOfTheirApi) {
   EXPECT_EQ(send(Method::kPost, "/api/tags").status, 405);
 }
 
+// Errors can repeat what the client has sent. Traces are kept, so these must stay small.
+TEST_F(ServerTest, LongErrorsAreCut) {
+  start();
+  const std::string body =
+      R"({"model":"m","prompt":"hi","keep_alive":"5)" + std::string(1 << 20, 'z') + "\"}";
+  const Response refused = send(Method::kPost, "/api/generate", body, {{"X-Request-Id", "long"}});
+  EXPECT_EQ(refused.status, 400);
+  EXPECT_LT(refused.body.size(), 2200u);
+  EXPECT_NE(refused.body.find("unknown unit"), std::string::npos) << refused.body;
+  Json trace;
+  ASSERT_TRUE(becomes_true([&] {
+    trace = Json::parse(get("/api/trace/long").body);
+    return trace.contains("status");
+  }));
+  EXPECT_LT(trace.dump().size(), 4000u);
+}
+
 TEST_F(ServerTest, TraceShowsPathOfRequest) {
   start();
   generate({{"X-Request-Id", "one"},

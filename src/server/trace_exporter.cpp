@@ -133,7 +133,7 @@ TraceExporter::~TraceExporter() {
   }
   cut_.request_stop();
   thread_.join();
-  size_t n_left = 0;
+  uint64_t n_left = n_lost_unlogged_;  // log_every can have hidden them
   for (const Waiting& waiting : waiting_) n_left += waiting.trace->n_collector_spans();
   if (n_left > 0)
     log::warn(fmt::format("{}: {} spans were not sent before the end", name_, n_left));

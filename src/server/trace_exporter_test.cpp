@@ -212,6 +212,22 @@ TEST_F(TraceExporterTest, SendsTheRestAtTheEnd) {
   EXPECT_EQ(collector_.names().size(), 2u);
 }
 
+TEST_F(TraceExporterTest, TheEndReportsAllLostSpans) {
+  collector_.answer_with([]() -> CollectorReply { throw Error(ErrorCode::kIo, "refused"); });
+  ExportLimits limits = quick();
+  limits.batch_spans = 1;
+  testing::internal::CaptureStderr();
+  start(limits);
+  exporter_->take(finished("a"));
+  const bool is_tried = becomes_true([&] { return collector_.n_requests() > 1; });
+  exporter_->take(finished("b"));
+  exporter_.reset();
+  const std::string log = testing::internal::GetCapturedStderr();
+  EXPECT_TRUE(is_tried);
+  EXPECT_NE(log.find("collector takes no traces: refused"), std::string::npos) << log;
+  EXPECT_NE(log.find("collector: 2 spans were not sent before the end"), std::string::npos) << log;
+}
+
 TEST_F(TraceExporterTest, TheEndDoesNotWaitForACollectorThatHangs) {
   collector_.hold();
   ExportLimits limits = quick();

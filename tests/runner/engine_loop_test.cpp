@@ -273,10 +273,12 @@ TEST(EngineLoop, SendersOfTextsTakeTurns) {
 
 TEST(EngineLoop, EmbeddingCanBeCancelled) {
   std::atomic<bool> waits{true};
+  std::atomic<int> n_passes{0};
   TinyLoop tiny({.before_pass =
                      [&] {
-                       while (waits.load())
-                         std::this_thread::sleep_for(std::chrono::milliseconds(1));
+                       n_passes.fetch_add(1);
+                       n_passes.notify_all();
+                       waits.wait(true);
                      }},
                 {});
   std::stop_source stop;
@@ -284,8 +286,11 @@ TEST(EngineLoop, EmbeddingCanBeCancelled) {
     const std::vector<std::vector<int32_t>> many(500, random_tokens(500, 300, 1));
     EXPECT_FALSE(tiny.loop.embed(many, stop.get_token()).has_value());
   });
+  n_passes.wait(0);  // the loop has the texts, and the pass waits
+  EXPECT_EQ(tiny.loop.state().n_running, 1u);
   stop.request_stop();
   waits.store(false);
+  waits.notify_all();
   caller.join();
   EXPECT_TRUE(comes_true([&] { return tiny.loop.state().memory.kv_in_use == 0; }));
   EXPECT_EQ(tiny.loop.embed({{1, 2, 3}})->n, 1u);
@@ -452,7 +457,7 @@ TEST(EngineLoop, RepetitionEndsAnswersAtTheSameTokenForAnyReader) {
   EXPECT_EQ(piece->text, fast.text);
   EXPECT_FALSE(slow->next().has_value());
   EXPECT_EQ(slow->end().tokens, fast.tokens);
-  EXPECT_EQ(slow->end().reason, engine::FinishReason::kStop);
+  EXPECT_EQ(slow->end().reason, engine::FinishReason::kRepeats);
   EXPECT_EQ(tiny.loop.state().memory.kv_in_use, 0u);
 }
 

@@ -66,7 +66,7 @@ TEST(Protocol, ParsesCompletionWithAllFields) {
       R"("overflow_policy":"shift","reserve_batches":3,"overflow_batch":16,"max_repeats":30,)"
       R"("max_draft":6,"prediction":[4,70000],)"
       R"("constraint":{"kind":"regex","text":"a+","starts_after":"</t>","opens_with":"<t>",)"
-      R"("starts_within":5,"may_not_start":true}})",
+      R"("may_not_start":true,"repeats_after":"</c>"}})",
       {1, 70000, 3}));
   EXPECT_EQ(request.prompt, (std::vector<int32_t>{1, 70000, 3}));
   EXPECT_EQ(request.options.sampling.temperature, 0.5f);
@@ -93,8 +93,8 @@ TEST(Protocol, ParsesCompletionWithAllFields) {
             (constraint::Constraint{.grammar = {constraint::GrammarKind::kRegex, "a+"},
                                     .starts_after = "</t>",
                                     .opens_with = "<t>",
-                                    .starts_within = 5,
-                                    .may_not_start = true}));
+                                    .may_not_start = true,
+                                    .repeats_after = "</c>"}));
 }
 
 TEST(Protocol, AbsentFieldsHaveTheEnginesDefaults) {
@@ -144,6 +144,10 @@ TEST(Protocol, ErrorsNameTheWrongField) {
                         {R"({"constraint":{"kind":"regex","lazy":true}})", "lazy"},
                         {R"({"constraint":{"kind":"regex","opens_with":"x"}})", "starts_after"},
                         {R"({"constraint":{"kind":"regex","starts_within":-1}})", "starts_within"},
+                        {R"({"constraint":{"kind":"regex","repeats_after":"x"}})", "may_not_start"},
+                        {R"({"constraint":{"kind":"regex","starts_after":"x","starts_within":5,)"
+                         R"("may_not_start":true,"repeats_after":"x"}})",
+                         "starts_within"},
                         {"[]", "JSON object"},
                         {"{", "JSON object"}}) {
     const std::string message = refusal(body_of(c.head));

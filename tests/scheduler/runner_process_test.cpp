@@ -56,7 +56,7 @@ struct Programs {
   size_t n_left() const {  // in addition to the model
     size_t n = 0;
     for (const auto& entry : fs::recursive_directory_iterator(folder.path))
-      n += entry.path() != folder.model && entry.path().filename() != "lock" ? 1 : 0;
+      n += entry.path() != folder.model ? 1 : 0;
     return n;
   }
 };
@@ -181,6 +181,21 @@ TEST(RunnerProcess, StopsWritingWhenTheCallerStops) {
   EXPECT_EQ(
       runner->complete(of_tokens(3), [](const CompletionPiece&) { return true; }, {}).n_generated,
       3u);
+}
+
+TEST(RunnerProcess, StaysReachableIfFilesAreRemovedFromItsFolder) {
+  Programs programs;
+  const std::unique_ptr<Runner> first = programs.start();
+  for (const auto& entry : fs::recursive_directory_iterator(programs.folder.path))
+    if (entry.is_regular_file() && entry.path() != programs.folder.model) fs::remove(entry.path());
+  const std::unique_ptr<Runner> second = programs.start();
+  EXPECT_EQ(programs.n_left(), 3u);  // one folder, two sockets
+  const RunnerFolder of_another_server(programs.folder.path);
+  for (Runner* runner : {first.get(), second.get()}) {
+    const auto all = [](const CompletionPiece&) { return true; };
+    EXPECT_EQ(runner->complete(of_tokens(3), all, {}).n_generated, 3u);
+    EXPECT_EQ(runner->health().status, RunnerStatus::kReady);
+  }
 }
 
 TEST(RunnerProcess, EndsWithItsParent) {
@@ -332,6 +347,28 @@ TEST(SchedulerProcess, ReportsWhyAModelCannotBeLoaded) {
   const Outcome outcome = ask(scheduler, job);
   EXPECT_TRUE(outcome.end.starts_with("500 model runner process has terminated: ")) << outcome.end;
   EXPECT_NE(outcome.end.find("bad.gguf"), std::string::npos) << outcome.end;
+}
+
+// A load that fails early ends the process before its health is seen.
+TEST(SchedulerProcess, RecognisesEachLoadThatRanOutOfMemory) {
+  Programs programs;
+  Job job = tiny_job(programs);
+  job.cost = {1000, 0, 0};  // much less than the weights
+  job.keep_alive = Duration::zero();
+  {
+    Scheduler scheduler(big_options(), programs.processes.starter());
+    for (int i = 0; i < 10; ++i) {
+      EXPECT_NO_THROW(scheduler.acquire(job, {}));  // the second load gets all memory
+      EXPECT_TRUE(comes_true([&] { return scheduler.state().models.empty(); }));
+    }
+  }
+  Options options = big_options();
+  options.budget_bytes = 10'000;
+  Scheduler scheduler(options, programs.processes.starter());
+  for (int i = 0; i < 10; ++i) {
+    const std::string end = ask(scheduler, job).end;
+    EXPECT_TRUE(end.starts_with("500 model requires more system memory")) << end;
+  }
 }
 
 TEST(SchedulerProcess, LeavesNothingAfterManyLoads) {
