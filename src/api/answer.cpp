@@ -23,7 +23,8 @@ std::vector<Event> joined(const std::vector<Event>& events) {
 }
 
 bool is_cut_off(const Ending& ending) noexcept {
-  return ending.done_reason == "length" || ending.done_reason == "repetition";
+  return ending.done_reason == "length" || ending.done_reason == "repetition" ||
+         ending.done_reason == "repeats";
 }
 
 bool WholeAnswer::empty() const noexcept {

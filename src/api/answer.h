@@ -92,7 +92,7 @@ struct Sizing {
 struct Ending {
   size_t choice = 0;          // like Delta::choice
   int64_t slot = -1;          // like Delta::slot; -1: nothing was evaluated
-  std::string done_reason{};  // "stop", "length", "repetition", "load", "unload"
+  std::string done_reason{};  // "stop", "length", "repetition", "repeats", "load", "unload"
   std::string stop_string{};  // the request's stop string that ended the answer; empty if none did
   std::vector<int32_t> context{};  // tokens of the prompt and the answer; empty for raw requests
   size_t n_prompt = 0;

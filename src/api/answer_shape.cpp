@@ -108,7 +108,7 @@ void read_calls_as_json(AnswerShape& shape) { shape.format.calls = {output::Json
 // The answer is only an array of calls. Its opening bracket starts the calls, so that their parts
 // are streamed. In thinking, a bracket is only text.
 void read_calls_in_array(AnswerShape& shape) {
-  shape.format.calls = {output::JsonCalls{.open = {"["}, .close = {"]"}}};
+  shape.format.calls = {output::JsonCalls{.open = {"["}, .close = {"]"}, .alone = true}};
   shape.format.thinking.quotes_calls = true;
 }
 
@@ -120,11 +120,33 @@ std::optional<Json> json_schema_of(const Grammar& grammar) {
   return schema.is_object() ? std::optional(std::move(schema)) : std::nullopt;
 }
 
-// Returns the marker before the model's calls if they are JSON; otherwise "".
-std::string json_marker(const output::Format& format) {
-  if (format.calls.empty()) return "";
+// Returns the form of the model's calls if they are JSON with a name, after a marker; otherwise
+// null.
+const output::JsonCalls* marked_json(const output::Format& format) {
+  if (format.calls.empty()) return nullptr;
   const auto* calls = std::get_if<output::JsonCalls>(&format.calls.front());
-  return calls != nullptr && !calls->keyed && !calls->open.empty() ? calls->open.front() : "";
+  return calls != nullptr && !calls->keyed && !calls->open.empty() ? calls : nullptr;
+}
+
+// Makes the calls after the model's marker match the schemas of all tools. A marker may have one
+// call, or an array of them if several are allowed.
+void hold_to_schemas(AnswerShape& shape, const GenerationRequest& request) {
+  const output::JsonCalls* calls = marked_json(shape.format);
+  shape.ignores_strict = calls == nullptr;
+  if (calls == nullptr) return;
+  Json schema = call_schema(request.tools, "", "");
+  Constraint made = {.grammar = {}, .starts_after = calls->open.front(), .may_not_start = true};
+  if (request.tool_choice.parallel) {
+    Json& forms = schema["anyOf"];
+    Json any = Json::array();
+    for (size_t i = 0; i < forms.size(); ++i)
+      any.push_back({{"$ref", "#/anyOf/" + std::to_string(i)}});
+    Json items = {{"anyOf", std::move(any)}};
+    forms.push_back({{"type", "array"}, {"minItems", 1}, {"items", std::move(items)}});
+    if (!calls->close.empty()) made.repeats_after = calls->close.front();
+  }
+  made.grammar = grammar_of_schema(schema);
+  shape.constraint = std::move(made);
 }
 
 // For a model that writes messages with recipients: the message head names the function, and its
@@ -171,11 +193,7 @@ AnswerShape unchecked_shape(const GenerationRequest& request, const output::Form
       read_calls_as_json(shape);
     }
   } else if (may_call && std::ranges::any_of(request.tools, &Tool::strict)) {
-    const std::string marker = json_marker(format);
-    if (marker.empty()) return shape;
-    shape.constraint = Constraint{.grammar = grammar_of_schema(call_schema(request.tools, "", "")),
-                                  .starts_after = marker,
-                                  .may_not_start = true};
+    hold_to_schemas(shape, request);
   }
   return shape;
 }

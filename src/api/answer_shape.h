@@ -7,7 +7,9 @@
 // - JSON grammar and tools that may be called: the answer matches the grammar or the array of
 //   calls.
 // - Strict tools that may be called, and a model that writes calls as JSON after a marker: calls
-//   match the schemas of all tools. An answer has at most one call.
+//   match the schemas of all tools. If the model also writes a marker after its calls, text and
+//   further calls may follow. Otherwise, or if only one call is allowed, the answer ends there.
+// - Strict tools that may be called, and any other model: the schemas are not enforced.
 #pragma once
 
 #include <optional>
@@ -21,6 +23,7 @@ namespace billow::api {
 struct AnswerShape {
   output::Format format;
   std::optional<constraint::Constraint> constraint{};
+  bool ignores_strict = false;  // tools are strict, but their schemas are not enforced
 };
 
 // Throws http::StatusError (400) if the grammar is not supported. The one-line message names the

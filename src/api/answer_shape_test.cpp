@@ -157,6 +157,26 @@ TEST(AnswerShape, CutOffRequiredCallIsNotText) {
   }
 }
 
+// A required answer is only calls. A call that is cut off before its name is shown nowhere.
+TEST(AnswerShape, RequiredCallCutOffBeforeItsNameIsNotText) {
+  GenerationRequest request = request_with({});
+  request.tools = {tool("f", "{}")};
+  request.tool_choice.use = ToolUse::kRequired;
+  const AnswerShape shape = shape_of(request, thinking_format(), {StartState::kText});
+  const std::string text = "[\n  {\"name\": \"f\", \"arguments\": {}}, {\"name\": \"f\", \"arg";
+  for (const bool whole_calls : {false, true}) {
+    for (size_t n = 1; n <= text.size(); ++n) {
+      output::Parser parser(shape.format, {StartState::kText}, {{.name = "f"}},
+                            {.whole_calls = whole_calls});
+      std::vector<output::Event> events;
+      for (size_t i = 0; i < n; ++i) parser.add(text.substr(i, 1), {}, events);
+      parser.finish(output::FinishReason::kLength, events);
+      for (const output::Event& event : events)
+        EXPECT_NE(event.kind, output::EventKind::kText) << text.substr(0, n) << ": " << event.text;
+    }
+  }
+}
+
 TEST(AnswerShape, GrammarWithToolsAllowsBoth) {
   GenerationRequest request = request_with(constraint::Grammar{
       GrammarKind::kJsonSchema, R"({"$ref":"#/$defs/x","$defs":{"x":{"const":"#/y"}}})"});
@@ -181,9 +201,42 @@ TEST(AnswerShape, StrictCallsMatchTheSchemaAfterTheMarker) {
   EXPECT_EQ(shape.constraint->starts_after, "<tool_call>");
   EXPECT_TRUE(shape.constraint->may_not_start);
   EXPECT_EQ(schema_of(shape)["anyOf"][0]["properties"]["name"]["const"], "f");
+  EXPECT_FALSE(shape.ignores_strict);
+}
+
+TEST(AnswerShape, StrictCallsMayFollowOneAnother) {
+  GenerationRequest request = request_with({});
+  request.tools = {tool("f", R"({"properties":{"a":{"$ref":"#/$defs/x"}},"$defs":{"x":{}}})", true),
+                   tool("g", "{}")};
+  const AnswerShape several = shape_of(request, thinking_format(), {StartState::kText});
+  EXPECT_EQ(several.constraint->repeats_after, "</tool_call>");
+  const Json forms = schema_of(several)["anyOf"];
+  ASSERT_EQ(forms.size(), 3u);
+  EXPECT_EQ(forms[2].dump(), R"({"type":"array","minItems":1,)"
+                             R"("items":{"anyOf":[{"$ref":"#/anyOf/0"},{"$ref":"#/anyOf/1"}]}})");
+  output::Format open_ended;
+  open_ended.calls = {output::JsonCalls{.open = {"[TOOL_CALLS]"}}};
+  const AnswerShape array = shape_of(request, open_ended, {StartState::kText});
+  EXPECT_EQ(array.constraint->repeats_after, "") << "nothing ends the calls";
+  EXPECT_EQ(schema_of(array)["anyOf"].size(), 3u);
+  request.tool_choice.parallel = false;
+  const AnswerShape one = shape_of(request, thinking_format(), {StartState::kText});
+  EXPECT_EQ(one.constraint->repeats_after, "");
+  EXPECT_EQ(schema_of(one)["anyOf"].size(), 2u);
+}
+
+TEST(AnswerShape, ReportsStrictToolsThatItCannotEnforce) {
+  GenerationRequest request = request_with({});
+  request.tools = {tool("f", R"({"type":"object"})", true)};
   output::Format bare;
   bare.calls = {output::JsonCalls{}};
-  EXPECT_FALSE(shape_of(request, bare, {StartState::kText}).constraint.has_value());
+  const AnswerShape ignored = shape_of(request, bare, {StartState::kText});
+  EXPECT_FALSE(ignored.constraint.has_value());
+  EXPECT_TRUE(ignored.ignores_strict);
+  request.tool_choice.use = ToolUse::kNone;
+  EXPECT_FALSE(shape_of(request, bare, {StartState::kText}).ignores_strict);
+  request.tool_choice.use = ToolUse::kRequired;
+  EXPECT_FALSE(shape_of(request, bare, {StartState::kText}).ignores_strict);
 }
 
 TEST(AnswerShape, UnsupportedGrammarIsNamed) {

@@ -47,11 +47,50 @@ void drop_old_thinking(std::vector<Message>& messages) {
   }
 }
 
+// A rendering is cut after the text that the model continues, because templates close a turn. This
+// mark in the message shows the place: the text alone can occur later, in the closing marker.
+constexpr std::string_view kMark = "[the model continues here]";
+
+// What the model continues: the last message, if that is its own and calls no tool.
+enum class Continued : uint8_t { kNothing, kText, kThinking };
+
+bool is_answer(const Message& message) {
+  return message.role == "assistant" && message.tool_calls().empty();
+}
+
+Continued continued_part(const Message& message) {
+  if (!is_answer(message)) return Continued::kNothing;
+  if (!trimmed(message.text()).empty()) return Continued::kText;
+  return trimmed(message.thinking()).empty() ? Continued::kNothing : Continued::kThinking;
+}
+
+// Cuts a rendering at the mark. Returns false if the template does not show the marked text.
+bool cut_at_mark(std::string& text) {
+  const size_t at = text.rfind(kMark);
+  if (at == std::string::npos) return false;
+  text.resize(at);
+  return true;
+}
+
+// Templates remove blanks at the end of a message, and most models cannot continue after them.
+std::string marked(std::string_view text) {
+  const size_t end = text.find_last_not_of(kBlanks) + 1;
+  return std::string(text.substr(0, end)) + std::string(kMark);
+}
+
 // Converts a message to the form that Jinja templates expect.
-Json jinja_message(const Message& message) {
-  Json json = {{"role", message.role}, {"content", utf8::sanitized(message.text())}};
-  const std::string thinking = message.thinking();
-  if (!thinking.empty()) json["reasoning_content"] = utf8::sanitized(thinking);
+Json jinja_message(const Message& message, Continued continued, bool is_harmony) {
+  std::string text = utf8::sanitized(message.text());
+  std::string thinking = utf8::sanitized(message.thinking());
+  if (continued == Continued::kText) text = marked(text);
+  if (continued == Continued::kThinking) thinking = marked(thinking);
+  Json json = {{"role", message.role}, {"content", std::move(text)}};
+  if (!thinking.empty() && is_harmony) {
+    // The template of gpt-oss refuses a text next to the thinking before a call.
+    json["thinking"] = thinking;
+    if (!message.tool_calls().empty()) json.erase("content");
+  }
+  if (!thinking.empty()) json["reasoning_content"] = std::move(thinking);
   if (!message.tool_name.empty()) json["name"] = message.tool_name;
   if (!message.tool_call_id.empty()) json["tool_call_id"] = message.tool_call_id;
   for (const ToolCall* call : message.tool_calls()) {
@@ -66,25 +105,31 @@ Json jinja_message(const Message& message) {
 std::string render_jinja(const ServedModel& model, const Conversation& conversation,
                          std::span<const size_t> kept) {
   const tokenizer::Tokenizer& tokenizer = model.weights->tokenizer;
-  Json messages = Json::array();
-  for (const size_t i : kept) messages.push_back(jinja_message(conversation.messages[i]));
-  // If the last message is an answer, the model continues it.
   const Message* last = kept.empty() ? nullptr : &conversation.messages[kept.back()];
-  const bool goes_on = last != nullptr && last->role == "assistant" && last->tool_calls().empty();
+  const Continued continued = last == nullptr ? Continued::kNothing : continued_part(*last);
+  // The model begins its turn after an empty answer, as after a question.
+  if (last != nullptr && is_answer(*last) && continued == Continued::kNothing)
+    kept = kept.first(kept.size() - 1);
+  Json messages = Json::array();
+  for (const size_t i : kept) {
+    const Message& message = conversation.messages[i];
+    messages.push_back(jinja_message(message, &message == last ? continued : Continued::kNothing,
+                                     output::is_harmony(model.format)));
+  }
   Json input = {{"messages", std::move(messages)},
-                {"add_generation_prompt", !goes_on},
+                {"add_generation_prompt", continued == Continued::kNothing},
                 {"enable_thinking", conversation.think.enabled.value_or(false)},
                 {"bos_token", text_of(tokenizer, tokenizer.bos())},
                 {"eos_token", text_of(tokenizer, tokenizer.eos())}};
   if (conversation.tools.is_array()) input["tools"] = conversation.tools;
   if (!conversation.think.level.empty()) input["reasoning_effort"] = conversation.think.level;
   std::string text = model.weights->jinja->render(input);
-  if (goes_on) {
-    const std::string begun(trimmed(utf8::sanitized(last->text())));
-    const size_t at = begun.empty() ? std::string::npos : text.rfind(begun);
-    if (at != std::string::npos) text.resize(at + begun.size());
-  }
-  return text;
+  if (continued == Continued::kNothing || cut_at_mark(text)) return text;
+  if (continued == Continued::kThinking)  // the template shows no thinking
+    return render_jinja(model, conversation, kept.first(kept.size() - 1));
+  throw StatusError(400,
+                    "the chat template of this model does not show a final assistant message, so "
+                    "the model cannot continue it; end with another message");
 }
 
 std::string render_go(const Conversation& conversation, std::span<const size_t> kept,
@@ -92,11 +137,13 @@ std::string render_go(const Conversation& conversation, std::span<const size_t> 
   prompt::GoInput input;
   std::vector<Json> calls;
   calls.reserve(kept.size());  // messages point to its elements
+  bool is_marked = false;
   for (const size_t i : kept) {
     const Message& message = conversation.messages[i];
     const Json& own = calls.emplace_back(tool_calls_json(message.tool_calls()));
+    is_marked = i == kept.back() && continued_part(message) == Continued::kText;
     input.messages.push_back({.role = message.role,
-                              .content = message.text(),
+                              .content = message.text() + std::string(is_marked ? kMark : ""),
                               .thinking = message.thinking(),
                               .n_images = message.n_images(),
                               .tool_calls = own.empty() ? nullptr : &own,
@@ -106,7 +153,9 @@ std::string render_go(const Conversation& conversation, std::span<const size_t> 
   if (conversation.tools.is_array()) input.tools = &conversation.tools;
   input.think = conversation.think.enabled;
   input.think_level = conversation.think.level;
-  return render(go, input);
+  std::string text = render(go, input);
+  if (is_marked) cut_at_mark(text);
+  return text;
 }
 
 // Returns the messages of the request. OpenAI's role "developer" becomes "system", unless the

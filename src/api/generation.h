@@ -134,6 +134,7 @@ struct GenerationRequest {
   std::string cache_salt{};
   std::optional<int64_t> slot{};  // id_slot: the slot that holds the text (api/slots.h)
   bool render_only = false;       // _debug_render_only
+  bool counts_only = false;       // with render_only: the whole prompt, even beyond the context
   bool live_events = false;       // the client wants notices of transitions and compactions
   bool is_bulk = false;           // starts only while no other request waits
   bool whole_calls = false;       // the client wants only complete tool calls

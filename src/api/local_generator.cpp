@@ -26,6 +26,8 @@
 namespace billow::api {
 namespace {
 
+constexpr size_t kAnyLength = size_t{1} << 40;  // tokens; more than any request has
+
 using http::StatusError;
 using metrics::Clock;
 
@@ -133,25 +135,79 @@ std::string prompt_text(const ServedModel& model, const GenerationRequest& reque
   return utf8::sanitized(model.weights->tokenizer.decode(prompt.tokens, {.render_special = true}));
 }
 
-// Completes a prompt of n_prompt tokens, and adds its tokens to those of the request. If the client
-// leaves, the whole prompt and an estimate of the answer count, because the runner reports no end.
+// Counts what one answer costs, for the request with its API key and for the metrics of the model.
+class Costs {
+ public:
+  Costs(metrics::Metrics& metrics, metrics::Trace& trace, std::string model)
+      : metrics_(metrics), trace_(trace), model_(std::move(model)) {}
+
+  void first_token(Clock::time_point at) const {
+    metrics_.first_token(model_, trace_.route(), at - trace_.began());
+  }
+  // Counts an answer that the runner has ended, perhaps with an error.
+  void whole(const scheduler::CompletionEnd& end) const {
+    trace_.add_usage({.n_prompt = end.n_prompt,
+                      .n_cached = end.n_cached,
+                      .n_generated = end.n_generated,
+                      .done_reasons = {end.done_reason}});
+    metrics_.tokens(model_, {.n_prompt = end.n_prompt,
+                             .n_cached = end.n_cached,
+                             .n_generated = end.n_generated,
+                             .n_drafted = end.n_drafted,
+                             .n_draft_accepted = end.n_draft_accepted});
+  }
+  // Counts an answer without an end: about the tokens that were evaluated and written.
+  void part(size_t n_prompt, size_t n_generated) const {
+    if (n_prompt + n_generated == 0) return;
+    trace_.add_usage({.n_prompt = n_prompt, .n_generated = n_generated});
+    metrics_.tokens(model_, {.n_prompt = n_prompt, .n_generated = n_generated});
+  }
+
+ private:
+  metrics::Metrics& metrics_;
+  metrics::Trace& trace_;
+  const std::string model_;
+};
+
+// Completes a prompt of n_prompt tokens and counts its costs, however the answer ends. If the
+// client leaves, the whole prompt and an estimate of the answer count, because the runner reports
+// no end. If the runner fails, what it had evaluated counts.
 scheduler::CompletionEnd complete(scheduler::Lease& lease, const scheduler::Completion& completion,
-                                  size_t n_prompt, AnswerWriter& writer, metrics::Trace& trace) {
+                                  size_t n_prompt, AnswerWriter& writer, const Costs& costs) {
   bool wanted = true;
+  size_t n_read = 0;  // tokens of the prompt that a runner has evaluated
+  const auto count_part = [&](size_t n_evaluated) {
+    costs.part(n_evaluated, writer.n_tokens_about());
+    if (writer.first() && !completion.may_begin_again) costs.first_token(*writer.first());
+  };
   try {
-    const scheduler::CompletionEnd end = lease.complete(
-        completion,
-        [&](const scheduler::CompletionPiece& piece) { return wanted = writer.take(piece); });
+    scheduler::CompletionEnd end =
+        lease.complete(completion, [&](const scheduler::CompletionPiece& piece) {
+          for (const scheduler::Prefill& part : piece.prefill)
+            n_read = std::max(n_read, part.n_done);
+          return wanted = writer.take(piece);
+        });
     if (!wanted) throw scheduler::Cancelled();
-    trace.add_usage({.n_prompt = end.n_prompt,
-                     .n_cached = end.n_cached,
-                     .n_generated = end.n_generated,
-                     .done_reasons = {end.done_reason}});
+    costs.whole(end);
     return end;
   } catch (const scheduler::Cancelled&) {
-    trace.add_usage({.n_prompt = n_prompt, .n_generated = writer.n_tokens_about()});
+    count_part(n_prompt);
+    throw;
+  } catch (...) {
+    count_part(writer.first() ? n_prompt : std::min(n_read, n_prompt));
     throw;
   }
+}
+
+// Records the stages of a runner in the trace of a request that it got at the time `assigned`.
+void trace_runner(const scheduler::CompletionEnd& end, Clock::time_point assigned,
+                  metrics::Trace& trace) {
+  const Clock::time_point prepared = assigned + end.pictures_prepared;
+  if (prepared > assigned) trace.span("prepare pictures", assigned, prepared);
+  const Clock::time_point taken = prepared + end.queued;
+  trace.span("slot", prepared, taken);
+  if (end.pictures_encoded.count() > 0)
+    trace.span("encode pictures", taken, taken + end.pictures_encoded);
 }
 
 }  // namespace
@@ -216,7 +272,7 @@ void LocalGenerator::run(const GenerationRequest& given, Sink& sink, std::stop_t
     trace.span("fetch pictures", begin, Clock::now());
   }
   Plan made = plan(*model, request, stop, trace);
-  made.sizing.cost = cost_of(*model, made.sizing, made.completion);
+  if (!request.counts_only) made.sizing.cost = cost_of(*model, made.sizing, made.completion);
   sink.sized(made.sizing);
   if (request.render_only) {
     sink.rendered(made.prompt.text, made.prompt.images.size());
@@ -281,7 +337,8 @@ LocalGenerator::Plan LocalGenerator::plan(const ServedModel& model,
   const auto check = [&stop] {
     if (stop.stop_requested()) throw scheduler::Cancelled();
   };
-  Plan plan{.prompt = build_prompt(model, request, {limit, size_request.num_predict}, check),
+  const PromptLimits limits{request.counts_only ? kAnyLength : limit, size_request.num_predict};
+  Plan plan{.prompt = build_prompt(model, request, limits, check),
             .sizing = {},
             .completion = {},
             .format = {}};
@@ -290,6 +347,11 @@ LocalGenerator::Plan LocalGenerator::plan(const ServedModel& model,
              {{"bytes", plan.prompt.text.size()}, {"times", plan.prompt.n_renderings}});
   const size_t n_prompt = plan.prompt.n_positions();
   trace.mark("tokenised", {{"tokens", n_prompt}, {"left_out_messages", plan.prompt.n_left_out}});
+  if (request.counts_only) {
+    plan.sizing.n_prompt = plan.sizing.n_prompt_full = n_prompt;
+    plan.sizing.max_context = limit;
+    return plan;
+  }
 
   size_request.n_prompt = n_prompt;
   const context::Size size = context::right_size(size_request);
@@ -312,6 +374,7 @@ LocalGenerator::Plan LocalGenerator::plan(const ServedModel& model,
   log::info(model.name + ": context " + std::to_string(size.context) + ": " + plan.sizing.reason);
 
   AnswerShape shape = shape_of(request, format_of(model, request), plan.prompt.start);
+  if (shape.ignores_strict) trace.mark("strict is not enforced");
   const std::span<const std::string> markers = output::control_markers(shape.format);
   plan.completion = {.prompt = plan.prompt.tokens,
                      .images = request.render_only ? std::vector<context::PromptImage>()
@@ -392,30 +455,21 @@ void LocalGenerator::answer(const ServedModel& model, const GenerationRequest& r
   plan.completion.is_bulk = request.is_bulk;
   if (request.echo && !writer.echo(prompt_text(model, request, plan.prompt)))
     throw scheduler::Cancelled();
+  const Costs costs(metrics_, trace, model.name);
   const scheduler::CompletionEnd end =
-      complete(*lease, completion, plan.sizing.n_prompt, writer, trace);
+      complete(*lease, completion, plan.sizing.n_prompt, writer, costs);
+  const Clock::time_point now = Clock::now();
+  // A runner that sends the answer as a whole reports the time from its first token.
+  const Clock::time_point first =
+      completion.may_begin_again ? now - end.written : writer.first().value_or(now);
+  if (end.error.empty() || end.n_generated > 0) costs.first_token(first);
   if (!end.error.empty()) throw StatusError(500, end.error);
   // A context that became full has dropped tokens, so that no KV of the whole text exists.
   if (completion.prompt.size() + end.tokens.size() <= plan.sizing.context)
     slot.set(text_of(completion, end));
 
-  const Clock::time_point now = Clock::now();
-  const Clock::time_point prepared = assigned + end.pictures_prepared;
-  if (prepared > assigned) trace.span("prepare pictures", assigned, prepared);
-  const Clock::time_point taken = prepared + end.queued;
-  trace.span("slot", prepared, taken);
-  if (end.pictures_encoded.count() > 0)
-    trace.span("encode pictures", taken, taken + end.pictures_encoded);
-  // A runner that sends the answer as a whole reports the time from its first token.
-  const Clock::time_point first =
-      plan.completion.may_begin_again ? now - end.written : writer.first().value_or(now);
-  if (plan.completion.may_begin_again) trace.span("first token", first, first);
-  metrics_.first_token(model.name, trace.route(), first - trace.began());
-  metrics_.tokens(model.name, {.n_prompt = end.n_prompt,
-                               .n_cached = end.n_cached,
-                               .n_generated = end.n_generated,
-                               .n_drafted = end.n_drafted,
-                               .n_draft_accepted = end.n_draft_accepted});
+  trace_runner(end, assigned, trace);
+  if (completion.may_begin_again) trace.span("first token", first, first);
   trace.span("decode", first, now,
              {{"tokens", end.n_generated},
               {"drafted", end.n_drafted},

@@ -302,6 +302,20 @@ TEST_F(LocalGeneratorTest, RendersWithoutARunner) {
   EXPECT_TRUE(runners.launches().empty());
 }
 
+TEST_F(LocalGeneratorTest, CountsPromptsBeyondTheContext) {
+  GenerationRequest request = prompt("");
+  for (int i = 0; i < 5000; ++i) request.prompt += "hello ";
+  request.render_only = true;
+  EXPECT_THROW(run(request), http::StatusError);
+  request.counts_only = true;
+  const RecordingSink sink = run(request);
+  EXPECT_GT(sink.size.n_prompt_full, 2048u);
+  EXPECT_EQ(sink.size.n_prompt, sink.size.n_prompt_full);
+  EXPECT_EQ(sink.size.max_context, 2048u);
+  EXPECT_EQ(sink.text.size(), request.prompt.size() + std::string("user: \nassistant:").size());
+  EXPECT_TRUE(runners.launches().empty());
+}
+
 TEST_F(LocalGeneratorTest, SeparatesThinkingAndToolCalls) {
   models.add({.jinja = "{% for m in messages %}{{ m.content }}{% endfor %}{{ tools }}"
                        "{# <tool_call></tool_call><think></think> 'tool' #}"});
@@ -323,6 +337,23 @@ TEST_F(LocalGeneratorTest, SeparatesThinkingAndToolCalls) {
   ASSERT_EQ(sink.whole().calls.size(), 1u);
   EXPECT_EQ(sink.whole().calls[0].arguments, R"({"a":1})");
   EXPECT_TRUE(sink.whole().calls[0].id.starts_with("call_"));
+}
+
+// Calls that have no marker cannot be held to the schemas of strict tools.
+TEST_F(LocalGeneratorTest, TraceNamesStrictToolsThatAreNotEnforced) {
+  GenerationRequest request{.kind = GenerationKind::kChat, .model = "m"};
+  request.messages = {text_message("user", "q")};
+  request.tools = {{.name = "add",
+                    .declaration = {{"type", "function"}, {"function", {{"name", "add"}}}},
+                    .strict = true}};
+  for (const bool has_marker : {false, true}) {
+    models.add({.jinja = std::string("{% for m in messages %}{{ m.content }}{% endfor %}") +
+                         (has_marker ? "{{ tools }}{# <tool_call></tool_call> 'tool' #}"
+                                     : "{{ tools }}{# 'tool' #}")});
+    run(request);
+    EXPECT_EQ(last_completion().constraint.has_value(), has_marker);
+    EXPECT_EQ(last_trace.dump().find("strict is not enforced") == std::string::npos, has_marker);
+  }
 }
 
 // A broken call and the whole one after it have different numbers.
@@ -403,6 +434,59 @@ TEST_F(LocalGeneratorTest, DisconnectedClientEndsTheAnswer) {
   EXPECT_THROW(generator.run(prompt("hi"), sink, {}, trace), scheduler::Cancelled);
   EXPECT_EQ(sink.whole().text, "Hello");
   EXPECT_TRUE(sink.ends.empty());
+}
+
+// The metrics and the API key get the same numbers, however the answer ends.
+TEST_F(LocalGeneratorTest, CountsAnswersThatFail) {
+  const auto usage_of = [&](size_t max_deltas) {
+    LocalGenerator generator(models.catalog, scheduler, metrics, contexts, slots, addresses, {});
+    metrics::Trace trace("id", "/api/generate", "node");
+    RecordingSink sink;
+    sink.max_deltas = max_deltas;
+    const metrics::Metrics::Tokens before = metrics.totals();
+    EXPECT_ANY_THROW(generator.run(prompt("hi"), sink, {}, trace));
+    const metrics::Metrics::Tokens after = metrics.totals();
+    const metrics::Usage usage = trace.usage();
+    EXPECT_EQ(after.n_prompt - before.n_prompt, usage.n_prompt);
+    EXPECT_EQ(after.n_generated - before.n_generated, usage.n_generated);
+    return usage;
+  };
+  const metrics::Usage left = usage_of(1);  // the client leaves
+  EXPECT_EQ(left.n_prompt, last_completion().prompt.size());
+  EXPECT_EQ(left.n_generated, 1u) << "about: it has 5 bytes";
+  change([](scheduler::FakeScript& script) {
+    script.n_deaths = 1;
+    script.dies_after = 1;
+  });
+  const metrics::Usage died = usage_of(1000);
+  EXPECT_EQ(died.n_prompt, last_completion().prompt.size());
+  EXPECT_EQ(died.n_generated, 1u);
+  change([](scheduler::FakeScript& script) { script.end.error = "no memory"; });
+  const metrics::Usage failed = usage_of(1000);
+  EXPECT_EQ(failed.n_prompt, 3u) << "as the runner reports";
+  EXPECT_EQ(failed.n_generated, 2u);
+  change([](scheduler::FakeScript& script) { script.refusal_status = 400; });
+  EXPECT_EQ(usage_of(1000).n_prompt, 0u) << "nothing was evaluated";
+  const std::string text = metrics.text({}, false);
+  EXPECT_NE(text.find("billow_time_to_first_token_seconds_count{model=\"m:latest\","
+                      "route=\"/api/generate\"} 3\n"),
+            std::string::npos)
+      << text;
+}
+
+TEST_F(LocalGeneratorTest, CountsWhatADeadRunnerHasRead) {
+  change([](scheduler::FakeScript& script) {
+    script.whole_pieces = {{.prefill = {{2, {}}}}, {.text = "Hello"}};
+    script.n_deaths = 2;  // the request waits for another runner once
+    script.dies_after = 1;
+  });
+  LocalGenerator generator(models.catalog, scheduler, metrics, contexts, slots, addresses, {});
+  metrics::Trace trace("id", "/api/generate", "node");
+  RecordingSink sink;
+  EXPECT_THROW(generator.run(prompt("hi"), sink, {}, trace), http::StatusError);
+  EXPECT_EQ(trace.usage().n_prompt, 2u);
+  EXPECT_EQ(trace.usage().n_generated, 0u);
+  EXPECT_EQ(metrics.totals().n_prompt, 2u);
 }
 
 TEST_F(LocalGeneratorTest, RestartsAnUnsentAnswerIfTheRunnerDies) {

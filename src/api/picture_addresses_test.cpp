@@ -51,7 +51,8 @@ class PictureAddressesTest : public testing::Test {
                  std::this_thread::sleep_for(std::chrono::milliseconds(100));
                  respond(e, 307, "", {{"Location", "/slow-circle"}});
                }),
-            at("/slow", [](Exchange& e) {
+            at("/slow", [this](Exchange& e) {
+              ++n_slow;
               e.begin_stream(200, "image/png");
               while (e.write("x")) std::this_thread::sleep_for(std::chrono::milliseconds(20));
             })};
@@ -83,6 +84,7 @@ class PictureAddressesTest : public testing::Test {
   }
 
   std::atomic<int> n_requests{0};
+  std::atomic<int> n_slow{0};  // requests for /slow
   http::Server server{options(), routes()};
 };
 
@@ -158,11 +160,15 @@ TEST_F(PictureAddressesTest, SlowPicturesEnd) {
 }
 
 TEST_F(PictureAddressesTest, CancelledRequestsEnd) {
-  PictureAddresses addresses(allowed());
+  // Only the cancellation ends this download.
+  PictureAddressOptions options = allowed();
+  options.max_bytes = size_t{1} << 40;
+  options.timeout = std::chrono::hours(1);
+  PictureAddresses addresses(options);
   std::vector<Message> given = messages({url("/slow")});
   std::stop_source stop;
   const std::jthread canceller([&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    while (n_slow == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     stop.request_stop();
   });
   EXPECT_THROW(addresses.fetch(given, stop.get_token()), http::StatusError);

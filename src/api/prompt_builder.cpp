@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "api/conversation.h"
+#include "api/error_texts.h"
 #include "api/tool_fields.h"
 #include "base/error.h"
 #include "base/json.h"
@@ -38,13 +39,17 @@ bool fits(size_t n_prompt, const PromptLimits& limits) {
 }
 
 [[noreturn]] void refuse_length(size_t n_prompt, const PromptLimits& limits) {
-  throw StatusError(400,
-                    "the prompt is longer than the context length currently available to the "
-                    "model: it has " +
-                        std::to_string(n_prompt) + " tokens, the context " +
-                        std::to_string(limits.max_context) +
-                        "; shorten the prompt, adjust the context length in settings, or use a "
-                        "model with a longer context length");
+  const std::string prompt = std::to_string(n_prompt);
+  const std::string context = std::to_string(limits.max_context);
+  // Clients shorten a conversation if they find the words of their provider: the first words are
+  // Ollama's, "prompt is too long" is Anthropic's and "maximum context length" OpenAI's.
+  throw StatusError(400, std::string(kPromptTooLong) +
+                             " currently available to the model: it has " + prompt +
+                             " tokens, the context " + context +
+                             "; shorten the prompt, adjust the context length in settings, or use "
+                             "a model with a longer context length (prompt is too long: " +
+                             prompt + " tokens > " + context +
+                             " maximum; the maximum context length is " + context + " tokens)");
 }
 
 bool begins_with_added_bos(const tokenizer::Tokenizer& tokenizer,

@@ -159,6 +159,81 @@ TEST_F(PromptBuilder, JinjaTemplatesGetToolsThinkingAndPrefills) {
       "assistant=!7<|im_end|>tool=8<|im_end|>assistant=<think>");
 }
 
+TEST_F(PromptBuilder, ContinuesExactlyTheTextOfAFinalAnswer) {
+  const Sample jinja{.jinja =
+                         "{% for m in messages %}<|im_start|>{{ m.role }}\n"
+                         "{{ m.content | trim }}<|im_end|>\n{% endfor %}"
+                         "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"};
+  const Sample go{.name = "g",
+                  .go =
+                      "{{ range .Messages }}<|im_start|>{{ .Role }}\n{{ .Content }}<|im_end|>\n"
+                      "{{ end }}<|im_start|>assistant\n"};
+  for (const Sample& sample : {jinja, go}) {
+    const std::string question = "<|im_start|>user\nq<|im_end|>\n";
+    for (const char* begun : {"m", "<", "|", "end", "_", "im_start", "<|im_end|>", "It is"}) {
+      EXPECT_EQ(text(sample, chat({text_message("user", "q"), text_message("assistant", begun)})),
+                question + "<|im_start|>assistant\n" + begun);
+    }
+    // Another message is not continued.
+    EXPECT_EQ(text(sample, chat({text_message("user", "q")})),
+              question + "<|im_start|>assistant\n");
+  }
+  // A blank at the end is no text to continue, in templates that trim messages.
+  EXPECT_EQ(text(jinja, chat({text_message("user", "q"), text_message("assistant", "a \n")})),
+            "<|im_start|>user\nq<|im_end|>\n<|im_start|>assistant\na");
+}
+
+TEST_F(PromptBuilder, AFinalAnswerWithoutTextBeginsANewOne) {
+  const Sample sample{.jinja =
+                          "{% for m in messages %}{{ m.role }}={{ m.content }}<|im_end|>"
+                          "{% endfor %}{% if add_generation_prompt %}assistant={% endif %}"};
+  for (const char* empty : {"", " ", "\n"})
+    EXPECT_EQ(text(sample, chat({text_message("user", "q"), text_message("assistant", empty)})),
+              "user=q<|im_end|>assistant=");
+  // This template shows no thinking.
+  const Message thought{.role = "assistant", .parts = {ThinkingPart{"hm"}}};
+  EXPECT_EQ(text(sample, chat({text_message("user", "q"), thought})), "user=q<|im_end|>assistant=");
+}
+
+TEST_F(PromptBuilder, ContinuesTheThinkingOfAFinalAnswerWithoutText) {
+  const Sample sample{.jinja =
+                          "{% for m in messages %}{{ m.role }}={% if m.reasoning_content %}"
+                          "<think>{{ m.reasoning_content }}</think>{% endif %}{{ m.content }}"
+                          "<|im_end|>{% endfor %}{% if add_generation_prompt %}assistant="
+                          "{% if enable_thinking %}<think>{% endif %}{% endif %}"};
+  const Message thought{.role = "assistant", .parts = {ThinkingPart{"hm"}}};
+  const BuiltPrompt built = build(sample, chat({text_message("user", "q"), thought}));
+  EXPECT_EQ(built.text, "user=q<|im_end|>assistant=<think>hm");
+  EXPECT_EQ(built.start.state, output::StartState::kThinking);
+  const Message both{.role = "assistant", .parts = {ThinkingPart{"hm"}, TextPart{"It"}}};
+  EXPECT_EQ(text(sample, chat({text_message("user", "q"), both})),
+            "user=q<|im_end|>assistant=<think>hm</think>It");
+}
+
+TEST_F(PromptBuilder, TemplatesThatHideAFinalAnswerCannotContinueIt) {
+  const Sample sample{.jinja =
+                          "{% for m in messages if m.role == 'user' %}{{ m.content }};"
+                          "{% endfor %}"};
+  EXPECT_TRUE(refusal([&] {
+                text(sample, chat({text_message("user", "q"), text_message("assistant", "a")}));
+              }).starts_with("400 the chat template of this model does not show a final"));
+}
+
+TEST_F(PromptBuilder, HarmonyGetsThinkingInItsField) {
+  const Sample sample{
+      .jinja =
+          "<|start|>{% for m in messages %}<|start|>{{ m.role }}{% if m.thinking %}"
+          "<|channel|>analysis<|message|>{{ m.thinking }}<|end|>{% endif %}"
+          "{% if m.content and m.thinking and m.tool_calls %}{{ raise_exception('both') }}"
+          "{% endif %}<|channel|>final<|message|>{{ m.content }}<|end|>{% endfor %}",
+      .parser = "harmony"};
+  const Message call{
+      .role = "assistant",
+      .parts = {ThinkingPart{"hm"}, TextPart{"text"}, ToolCall{.name = "f", .arguments = {}}}};
+  const std::string shown = text(sample, chat({text_message("user", "q"), call}));
+  EXPECT_NE(shown.find("<|channel|>analysis<|message|>hm<|end|>"), std::string::npos) << shown;
+}
+
 TEST_F(PromptBuilder, HarmonyNamesToolsByIdentifiers) {
   Sample sample{.jinja =
                     "{% for t in tools %}{{ t.function.name }} {% endfor %}{% for m in messages %}"
@@ -307,6 +382,9 @@ TEST_F(PromptBuilder, RefusesTooLongPromptsWithBothNumbers) {
        {prompt(text), raw, chat({text_message("user", text)}),
         chat({text_message("system", text), text_message("user", "q")})}) {
     const std::string why = refusal([&] { build({.go = kLines}, request, {512, -1}); });
+    // Clients of Anthropic and OpenAI look for these words.
+    EXPECT_NE(why.find("prompt is too long: "), std::string::npos) << why;
+    EXPECT_NE(why.find("maximum context length is 512 tokens"), std::string::npos) << why;
     EXPECT_TRUE(why.starts_with(expected)) << why;
     EXPECT_NE(why.find("the context 512;"), std::string::npos) << why;
   }

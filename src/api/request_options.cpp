@@ -19,12 +19,12 @@ constexpr int64_t kMaxGpuLayers = 9999;  // far more than any model has
 
 }  // namespace
 
-Options options_of(const Json& object) {
+Options options_of(const Json& object, int status) {
   if (!object.is_object()) return {};
   try {
     store::check_options(object);
   } catch (const Error& error) {
-    throw StatusError(500, error.what());
+    throw StatusError(status, error.what());
   }
   Options options;
   options.sampling = scheduler::sampling_of(object);
@@ -51,7 +51,7 @@ Options options_of(const Json& object) {
 }
 
 Options options_of_text(const std::string& json) {
-  return options_of(Json::parse(json, nullptr, false));
+  return options_of(Json::parse(json, nullptr, false), 500);
 }
 
 Options overlaid(const Options& model, const Options& request) {

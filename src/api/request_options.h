@@ -19,10 +19,11 @@ enum class NumCtxPolicy : uint8_t {
   kCap,     // max size of the context
 };
 
-// Parses the options that this server honours. Throws http::StatusError (500, like Ollama) for an
-// option of a wrong type: option "num_ctx" must be of type integer.
-Options options_of(const Json& object);
-// Does the same for JSON text. If it is not an object, returns no options.
+// Parses the options that this server honours. Throws http::StatusError for an option of a wrong
+// type: option "num_ctx" must be of type integer. `status`: Ollama's own API has 500.
+Options options_of(const Json& object, int status = 400);
+// Does the same for the JSON text of a model's options, with the status 500. If it is not an
+// object, returns no options.
 Options options_of_text(const std::string& json);
 
 // Returns the model's options; each option of the request overrides the model's.

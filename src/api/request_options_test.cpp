@@ -51,6 +51,13 @@ TEST(RequestOptions, ReportsWrongTypesLikeOllama) {
   EXPECT_EQ(refusal(merge(R"({"stop":"x"})")), "500 option \"stop\" must be of type array");
 }
 
+TEST(RequestOptions, WrongTypesAreTheClientsFaultOutsideOfOllamasApi) {
+  const Json wrong = {{"num_ctx", "a"}};
+  const std::string text = " option \"num_ctx\" must be of type integer";
+  EXPECT_EQ(refusal([&] { options_of(wrong); }), "400" + text);
+  EXPECT_EQ(refusal([&] { options_of(wrong, 500); }), "500" + text);
+}
+
 TEST(KeepAlive, IsSecondsOrADuration) {
   using std::chrono::seconds;
   const auto of = [](const Json& value) { return keep_alive_of(&value); };

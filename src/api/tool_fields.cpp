@@ -1,36 +1,124 @@
 #include "api/tool_fields.h"
 
-#include <cstdint>
+#include <algorithm>
+#include <array>
+#include <cstddef>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/json.h"
+#include "base/text.h"
 
 namespace billow::api {
 namespace {
 
-// Checks a type: one name, or a list of names.
-void check_type(const Fields& property) {
-  const Json* type = property.value("type");
-  if (type && !type->is_string()) property.texts("type");
+// Returns an object that means the same as a schema that is true or false.
+Json object_of(bool schema) { return schema ? Json::object() : Json{{"not", Json::object()}}; }
+
+// Returns the member of this name, in any case; null if it is absent or null.
+const Json* member(const Json& object, std::string_view name) {
+  const Json* found = nullptr;
+  for (const auto& [key, value] : object.get_ref<const Json::object_t&>()) {
+    if (key == name || (!found && equal_ignoring_case(key, name))) found = &value;
+    if (key == name) break;
+  }
+  return found && !found->is_null() ? found : nullptr;
 }
 
-// Checks a JSON schema against the struct of Go templates. The reader has already limited its
-// depth.
-void check_property(const Fields& property) {
-  check_type(property);
-  property.text("description");
-  property.array("enum");
-  property.texts("required");
-  for (const Fields& one : property.objects("anyOf")) check_property(one);
-  for (const auto& [name, member] : property.members("properties")) check_property(member);
-}
+// Checks a function's parameters against the struct of Go templates, and refuses them in Go's
+// words. Other than in Go, every schema can be true or false, and all types can be lists. The
+// reader has already limited the depth.
+class SchemaCheck {
+ public:
+  explicit SchemaCheck(const Fields& function) : function_(function) {}
 
-void check_parameters(const Fields& parameters) {
-  parameters.text("type");
-  parameters.texts("required");
-  for (const auto& [name, member] : parameters.members("properties")) check_property(member);
+  void check_parameters(const Json& schema) {
+    path_ = "parameters";
+    if (schema.is_boolean()) return;
+    if (!schema.is_object()) refuse(schema, "api.Parameters");
+    check_type(schema);
+    check_texts(schema, "required");
+    check_properties(schema);
+  }
+
+ private:
+  void check_property(const Json& schema, std::string_view go_type) {
+    if (schema.is_null() || schema.is_boolean()) return;
+    if (!schema.is_object()) refuse(schema, go_type);
+    check_type(schema);
+    at(schema, "description", [&](const Json& text) {
+      if (!text.is_string()) refuse(text, "string");
+    });
+    at(schema, "enum", [&](const Json& values) {
+      if (!values.is_array()) refuse(values, "[]interface {}");
+    });
+    check_texts(schema, "required");
+    at(schema, "anyOf", [&](const Json& list) {
+      if (!list.is_array()) refuse(list, "[]api.AnyOf");
+      for (const Json& one : list) check_property(one, "api.AnyOf");
+    });
+    check_properties(schema);
+  }
+
+  void check_properties(const Json& schema) {
+    at(schema, "properties", [&](const Json& properties) {
+      if (!properties.is_object()) refuse(properties, "map[string]api.Propertie");
+      for (const Json& one : properties) check_property(one, "api.Propertie");
+    });
+  }
+
+  // Checks a type: one name, or a list of names.
+  void check_type(const Json& schema) {
+    const Json* type = member(schema, "type");
+    if (type && !type->is_string()) check_texts(schema, "type");
+  }
+
+  void check_texts(const Json& schema, std::string_view name) {
+    at(schema, name, [&](const Json& texts) {
+      if (!texts.is_array()) refuse(texts, "[]string");
+      for (const Json& text : texts)
+        if (!text.is_string() && !text.is_null()) refuse(text, "string");
+    });
+  }
+
+  // Calls `check` for a member that exists.
+  template <typename Check>
+  void at(const Json& schema, std::string_view name, Check check) {
+    const Json* found = member(schema, name);
+    if (found == nullptr) return;
+    const size_t n_before = path_.size();
+    path_.append(".").append(name);
+    check(*found);
+    path_.resize(n_before);
+  }
+
+  [[noreturn]] void refuse(const Json& value, std::string_view go_type) const {
+    function_.refuse(path_, value, go_type);
+  }
+
+  const Fields& function_;
+  std::string path_;  // of the schema that is checked
+};
+
+// Returns the schema for templates, which expect an object where a schema can be true or false.
+Json without_booleans(Json schema) {
+  constexpr std::array<std::string_view, 3> kNamed = {"properties", "$defs", "definitions"};
+  constexpr std::array<std::string_view, 3> kLists = {"anyOf", "oneOf", "allOf"};
+  if (schema.is_boolean()) return object_of(schema.get<bool>());
+  if (!schema.is_object()) return schema;
+  for (auto& [key, value] : schema.items()) {
+    const bool has_schemas =
+        (value.is_object() && std::ranges::find(kNamed, key) != kNamed.end()) ||
+        (value.is_array() && std::ranges::find(kLists, key) != kLists.end());
+    if (has_schemas)
+      for (Json& one : value) one = without_booleans(std::move(one));
+    else if (key == "items")
+      value = without_booleans(std::move(value));
+  }
+  return schema;
 }
 
 // Returns the tool's function as the client wrote it, with the fields that other code needs.
@@ -38,9 +126,12 @@ Json checked_function(const Fields& function) {
   Json made = function.all();
   made["name"] = function.text("name");
   function.text("description");
-  if (const auto parameters = function.fields("parameters")) check_parameters(*parameters);
+  if (const Json* parameters = function.value("parameters"))
+    SchemaCheck(function).check_parameters(*parameters);
   for (const char* name : {"description", "parameters"})
     if (!function.has(name)) made.erase(name);
+  if (const auto at = made.find("parameters"); at != made.end() && at->is_boolean())
+    *at = object_of(at->get<bool>());
   return made;
 }
 
@@ -89,7 +180,13 @@ std::vector<ToolCall> tool_calls_of(const Fields& message) {
 
 Json declarations_of(const std::vector<Tool>& tools) {
   Json list;
-  for (const Tool& tool : tools) list.push_back(tool.declaration);
+  for (const Tool& tool : tools) {
+    Json& made = list.emplace_back(tool.declaration);
+    const auto function = made.find("function");
+    if (function == made.end() || !function->is_object()) continue;
+    const auto parameters = function->find("parameters");
+    if (parameters != function->end()) *parameters = without_booleans(std::move(*parameters));
+  }
   return list;
 }
 

@@ -1,5 +1,6 @@
 // Parses tools and tool calls of a request. It checks every field's type against Ollama's structs,
-// so that readers of a declaration need no checks. Pure functions; thread-safe.
+// so that readers of a declaration need no checks. A schema within the parameters can also be true
+// or false, and the type of the parameters can be a list. Pure functions; thread-safe.
 #pragma once
 
 #include <vector>
@@ -19,7 +20,8 @@ std::vector<Tool> functions_of(const Fields& request);
 // Parses the field "tool_calls" of a message in Ollama's API. Throws the same errors.
 std::vector<ToolCall> tool_calls_of(const Fields& message);
 
-// Returns the declarations of tools as a JSON array; null if there are no tools.
+// Returns the declarations of tools as a JSON array, for templates; null if there are no tools.
+// Schemas that are true or false become objects, because templates read their members.
 Json declarations_of(const std::vector<Tool>& tools);
 
 // Returns calls in the form of Ollama's API, which templates expect: an array of

@@ -45,11 +45,15 @@ void check_start(const Constraint& constraint) {
   const auto refuse = [](const std::string& what) {
     throw Error(ErrorCode::kInvalidInput, "constraint: " + what);
   };
-  for (const std::string* text :
-       {&constraint.starts_after, &constraint.forced_next, &constraint.opens_with})
+  for (const std::string* text : {&constraint.starts_after, &constraint.forced_next,
+                                  &constraint.opens_with, &constraint.repeats_after})
     if (text->size() > kMaxMarkerBytes)
-      refuse("starts_after, forced_next and opens_with may have at most " +
+      refuse("starts_after, forced_next, opens_with and repeats_after may have at most " +
              std::to_string(kMaxMarkerBytes) + " bytes");
+  if (!constraint.repeats_after.empty()) {
+    if (!constraint.may_not_start) refuse("repeats_after needs may_not_start");
+    if (constraint.starts_within != 0) refuse("repeats_after excludes starts_within");
+  }
   if (!constraint.starts_after.empty()) return;
   if (!constraint.forced_next.empty()) refuse("forced_next needs starts_after");
   if (!constraint.opens_with.empty()) refuse("opens_with needs starts_after");

@@ -23,7 +23,8 @@ const char* grammar_kind_name(GrammarKind kind) noexcept;
 std::optional<GrammarKind> find_grammar_kind(std::string_view name) noexcept;
 
 inline constexpr size_t kMaxGrammarBytes = size_t{1} << 20;
-inline constexpr size_t kMaxMarkerBytes = 1024;  // of starts_after, forced_next and opens_with
+// Of starts_after, forced_next, opens_with and repeats_after.
+inline constexpr size_t kMaxMarkerBytes = 1024;
 
 struct Grammar {
   GrammarKind kind = GrammarKind::kJsonObject;
@@ -49,6 +50,10 @@ struct Constraint {
   size_t starts_within = 0;
   // With starts_after: the answer may end before the grammar has begun.
   bool may_not_start = false;
+  // With may_not_start: text that follows the text of the grammar. A few blanks may come before it.
+  // Then tokens are free again, and the marker may start the grammar again. The answer may also end
+  // in place of this text. Empty: the answer ends when the grammar can only end.
+  std::string repeats_after = {};
   bool operator==(const Constraint&) const = default;
 };
 

@@ -169,7 +169,15 @@ TEST(Constraint, FieldsThatNeedAMarkerAreRefusedWithoutIt) {
   EXPECT_EQ(verdict_of({.grammar = {}, .may_not_start = true}),
             "constraint: may_not_start needs starts_after");
   EXPECT_EQ(verdict_of({.grammar = {}, .starts_after = std::string(2000, 'x')}),
-            "constraint: starts_after, forced_next and opens_with may have at most 1024 bytes");
+            "constraint: starts_after, forced_next, opens_with and repeats_after may have at most "
+            "1024 bytes");
+  Constraint repeating = {
+      .grammar = {}, .starts_after = "<a>", .may_not_start = true, .repeats_after = "</a>"};
+  EXPECT_EQ(verdict_of(repeating), "");
+  repeating.starts_within = 1;
+  EXPECT_EQ(verdict_of(repeating), "constraint: repeats_after excludes starts_within");
+  repeating.may_not_start = false;
+  EXPECT_EQ(verdict_of(repeating), "constraint: repeats_after needs may_not_start");
 }
 
 }  // namespace

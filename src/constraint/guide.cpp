@@ -9,7 +9,8 @@
 namespace billow::constraint {
 namespace {
 
-// Max blank tokens that a model may write between the marker and the grammar.
+// Max blank tokens that a model may write between the marker and the grammar, or directly after the
+// grammar.
 constexpr size_t kMaxBlank = 4;
 
 const std::string& checked_start(const Constraint& constraint) {
@@ -38,6 +39,11 @@ Guide::Guide(std::shared_ptr<const Vocabulary> vocabulary, const Constraint& con
     n_found_ = marker_.size();
     const std::vector<int32_t> next = vocabulary_->encode_special(constraint.forced_next);
     marker_.insert(marker_.end(), next.begin(), next.end());
+  }
+  if (!constraint.repeats_after.empty()) {
+    closer_ = vocabulary_->encode_special(constraint.repeats_after);
+    // An end token as part of the text ends the answer.
+    if (std::ranges::find_first_of(closer_, vocabulary_->ends()) != closer_.end()) closer_.clear();
   }
   if (constraint.opens_with.empty()) return;
   opener_ = vocabulary_->encode_special(constraint.opens_with);
@@ -88,6 +94,14 @@ void Guide::compute_mask() {
       matcher_.compute_mask(mask_);
       for (const int32_t blank : vocabulary_->blanks()) set(mask_, blank, true);
       return;
+    case Phase::kAfter:
+      std::ranges::fill(mask_, 0);
+      set(mask_, closer_[n_closed_], true);
+      if (n_closed_ > 0) return;
+      for (const int32_t end : vocabulary_->ends()) set(mask_, end, true);
+      if (n_blank_ == kMaxBlank) return;
+      for (const int32_t blank : vocabulary_->blanks()) set(mask_, blank, true);
+      return;
     case Phase::kGrammar:
     case Phase::kDone:
       matcher_.compute_mask(mask_);
@@ -114,6 +128,9 @@ std::vector<int32_t> Guide::accept(int32_t token, std::string_view text, size_t 
         break;
       }
       consume(token);
+      break;
+    case Phase::kAfter:
+      note_after(token);
       break;
     case Phase::kGrammar:
     case Phase::kDone:
@@ -150,7 +167,28 @@ void Guide::note_free(std::string_view text) {
 
 void Guide::consume(int32_t token) {
   matcher_.consume({&token, 1});
-  phase_ = matcher_.stopped() ? Phase::kDone : Phase::kGrammar;
+  phase_ = Phase::kGrammar;
+  if (matcher_.stopped()) end_grammar();
+}
+
+void Guide::end_grammar() {
+  phase_ = closer_.empty() ? Phase::kDone : Phase::kAfter;
+  n_blank_ = n_closed_ = 0;
+}
+
+void Guide::note_after(int32_t token) {
+  if (token != closer_[n_closed_])
+    ++n_blank_;
+  else if (++n_closed_ == closer_.size())
+    free_again();
+}
+
+// Returns to free text, in which the marker starts the grammar again.
+void Guide::free_again() {
+  matcher_.reset();
+  tail_.clear();
+  n_blank_ = 0;
+  phase_ = Phase::kFree;
 }
 
 std::vector<int32_t> Guide::take_forced(size_t max) {
@@ -161,12 +199,18 @@ std::vector<int32_t> Guide::take_forced(size_t max) {
     forced.assign(begin, begin + static_cast<std::ptrdiff_t>(n));
     n_marker_ += n;
     if (n_marker_ == marker_.size()) phase_ = Phase::kBlank;
+  } else if (phase_ == Phase::kAfter && n_closed_ > 0) {
+    const auto begin = closer_.begin() + static_cast<std::ptrdiff_t>(n_closed_);
+    const size_t n = std::min(max, closer_.size() - n_closed_);
+    forced.assign(begin, begin + static_cast<std::ptrdiff_t>(n));
+    n_closed_ += n;
+    if (n_closed_ == closer_.size()) free_again();
   } else if (phase_ == Phase::kGrammar && max > 0) {
     forced = matcher_.forced();
     if (forced.size() > max) forced.resize(max);
     if (forced.empty()) return forced;
     matcher_.consume(forced);
-    if (matcher_.stopped()) phase_ = Phase::kDone;
+    if (matcher_.stopped()) end_grammar();
   }
   return forced;
 }

@@ -1,4 +1,5 @@
-// Enforces the constraint of one answer: free text until the grammar begins, then the grammar.
+// Enforces the constraint of one answer: free text until the grammar begins, then the grammar. Both
+// may repeat.
 // Calculates which tokens may come next. One thread at a time may use a guide; it may move between
 // threads.
 #pragma once
@@ -56,6 +57,7 @@ class Guide {
     kMarker,  // the marker, or the text after it, is forced
     kBlank,   // directly after the marker: blanks are allowed, and the grammar may begin
     kGrammar,
+    kAfter,  // the grammar is complete: blanks, the end, or the text after which it may repeat
     kDone,
   };
 
@@ -63,6 +65,9 @@ class Guide {
   void open(int32_t token);
   void note_free(std::string_view text);
   void consume(int32_t token);
+  void end_grammar();
+  void note_after(int32_t token);
+  void free_again();
   std::vector<int32_t> take_forced(size_t max);
 
   std::shared_ptr<const Vocabulary> vocabulary_;
@@ -74,12 +79,14 @@ class Guide {
   size_t n_opened_ = 0;          // tokens of opener_ so far
   bool may_match_ = true;        // the grammar allows the tokens of opener_ so far
   bool may_not_start_;
+  std::vector<int32_t> closer_;  // tokens of repeats_after; none: the grammar does not repeat
+  size_t n_closed_ = 0;          // tokens of closer_ so far
   Matcher matcher_;
   Phase phase_;
   std::string tail_;     // end of the free text that may be the beginning of the marker
   size_t n_free_ = 0;    // free tokens so far
   size_t n_marker_ = 0;  // forced tokens of the marker so far
-  size_t n_blank_ = 0;   // blank tokens so far
+  size_t n_blank_ = 0;   // blank tokens since the marker or the grammar
   std::vector<uint32_t> mask_;
   bool all_allowed_ = false;
   bool ready_ = false;

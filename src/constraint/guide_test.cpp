@@ -217,6 +217,71 @@ TEST(Guide, AnswerMayEndBeforeTheMarkerIfMayNotStartIsSet) {
   EXPECT_FALSE(walk.allows(sample().control));
 }
 
+Constraint repeating() {
+  Constraint constraint = digits_after("<think>");
+  constraint.may_not_start = true;
+  constraint.repeats_after = "</a>";
+  return constraint;
+}
+
+TEST(Guide, GrammarRepeatsAfterItsMarker) {
+  Walk walk(repeating());
+  walk.write("abc<think>\n123x");
+  EXPECT_FALSE(walk.guide().done());
+  EXPECT_TRUE(walk.guide().begun());
+  EXPECT_FALSE(walk.allows("a"));
+  EXPECT_FALSE(walk.allows("1")) << "a second text needs its own marker";
+  EXPECT_TRUE(walk.allows(sample().end)) << "the answer may end without the closer";
+  walk.write("\n<");
+  EXPECT_FALSE(walk.allows(sample().end));
+  EXPECT_FALSE(walk.allows("\n"));
+  walk.write("/a>");
+  EXPECT_FALSE(walk.guide().begun());
+  EXPECT_TRUE(walk.allows(sample().end));
+  EXPECT_TRUE(walk.allows("a"));
+  walk.write(" 12 abc<think>");
+  EXPECT_FALSE(walk.allows("a"));
+  EXPECT_FALSE(walk.allows(sample().end));
+  walk.write("\n\n345");
+  EXPECT_FALSE(walk.allows("3")) << "the grammar is at its end again";
+  walk.write("x</a>bye");
+  EXPECT_FALSE(walk.guide().done());
+  EXPECT_TRUE(walk.allows(sample().end));
+}
+
+TEST(Guide, BlanksBeforeTheCloserAreLimited) {
+  Walk walk(repeating());
+  walk.write("<think>123x").write("\n").write("\n").write("\n").write("\n");
+  EXPECT_FALSE(walk.allows("\n"));
+  EXPECT_TRUE(walk.allows(sample().end));
+  walk.write("</a><think>");
+  EXPECT_TRUE(walk.allows("\n")) << "the blanks count anew";
+}
+
+// The forced tokens of the closer are those that the masks allow one by one.
+TEST(Guide, ForcesTheRestOfTheCloser) {
+  Walk walk(repeating(), 100);
+  walk.write("<think>123");
+  EXPECT_EQ(walk.text(), "<think>123x");
+  walk.write("<");
+  EXPECT_EQ(walk.text(), "<think>123x</a>");
+  EXPECT_FALSE(walk.guide().begun());
+  Walk narrow(repeating(), 2);
+  narrow.write("<think>123").write("<");
+  EXPECT_EQ(narrow.text(), "<think>123x</a");
+  EXPECT_TRUE(narrow.guide().begun());
+  narrow.write(">b<think>");
+  EXPECT_FALSE(narrow.allows("b"));
+}
+
+TEST(Guide, AnswerEndsWithTheGrammarWithoutACloser) {
+  Constraint constraint = repeating();
+  constraint.repeats_after = "";
+  Walk walk(constraint);
+  walk.write("<think>123x");
+  EXPECT_TRUE(walk.guide().done());
+}
+
 TEST(Guide, ReturnsTheTokensThatMustFollow) {
   Walk walk({.grammar = {GrammarKind::kJsonSchema,
                          R"({"type":"object","properties":{"name":{"const":"hello"},

@@ -38,8 +38,10 @@ std::string AnswerText::accept(int32_t token) {
   if (end_) return "";
   std::string text = std::ranges::binary_search(markers_, token) ? text_of_marker(token)
                                                                  : stop_.feed(decoder_.push(token));
-  if (stop_.stopped() || repeats_too_often(text))
+  if (stop_.stopped())
     end_ = FinishReason::kStop;
+  else if (repeats_too_often(text))
+    end_ = FinishReason::kRepeats;
   else if (watch_ && watch_->add(token))
     end_ = FinishReason::kRepetition;
   return text;

@@ -28,7 +28,7 @@ class AnswerText {
  public:
   // The tokenizer must outlive this object. `max_repeats`: how many times in a row the text of a
   // token, without blanks around it, may repeat; 0: no limit. One more repetition ends the answer
-  // like a stop string. Only the text of each token counts, not when the token is accepted.
+  // with kRepeats. Only the text of each token counts, not when the token is accepted.
   // `markers`: texts of control tokens that are part of the answer's text. Markers that the
   // vocabulary lacks are ignored. All other control tokens have no text.
   AnswerText(const tokenizer::Tokenizer& tokenizer, std::vector<std::string> stop,
@@ -46,8 +46,8 @@ class AnswerText {
   // Returns the markers in the text that accept() or finish() returned last.
   std::span<const TextMark> marks() const noexcept { return marks_; }
 
-  // Returns why the text ended: kStop for a stop string or a repeated text, or kRepetition; empty:
-  // not ended by the text.
+  // Returns why the text ended: kStop for a stop string, kRepeats or kRepetition; empty: not ended
+  // by the text.
   std::optional<FinishReason> end() const noexcept { return end_; }
   // Returns the stop string that was found; empty: none.
   std::string_view stop_string() const noexcept { return stop_.found(); }

@@ -101,6 +101,7 @@ std::unique_ptr<DraftModel> load_draft_model(const EngineOptions& options, const
 
 const char* finish_reason_name(FinishReason reason) noexcept {
   if (reason == FinishReason::kRepetition) return "repetition";
+  if (reason == FinishReason::kRepeats) return "repeats";
   return reason == FinishReason::kStop ? "stop" : "length";
 }
 
@@ -419,8 +420,7 @@ void Engine::end(Sequence& sequence, FinishReason reason) {
   sequence.waiting_ = false;
   sequence.context_.settle_draft();
   // After a lack of memory or an error, nothing is cached: memory is short, or the KV may be wrong.
-  if (reason == FinishReason::kStop || reason == FinishReason::kLength ||
-      reason == FinishReason::kRepetition)
+  if (reason != FinishReason::kNoMemory && reason != FinishReason::kFailed)
     kv_.insert(sequence.context_, sequence.tokens_, true);
   kv_.release_soon(sequence.context_);
   forget_draft(sequence);

@@ -27,12 +27,13 @@ enum class FinishReason : uint8_t {
   kStop,        // the model ended its answer, or a stop string was found
   kLength,      // max_new_tokens is reached, or the context is full
   kRepetition,  // the answer looped
+  kRepeats,     // the text of one token was repeated too often
   kNoMemory,    // no memory to continue
   kFailed,      // the logits were not finite, or the grammar became too complex
 };
 
-// Returns "stop", "length" or "repetition", as in the APIs. An answer that ends with an error
-// counts as "length".
+// Returns "stop", "length", "repetition" or "repeats", as in AnswerEnd. An answer that ends with an
+// error counts as "length".
 const char* finish_reason_name(FinishReason reason) noexcept;
 
 // How a sequence's context may grow, and what happens when it is full.

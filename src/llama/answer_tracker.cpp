@@ -164,6 +164,7 @@ runner::Chunk AnswerTracker::take(StretchEvent event) {
     n_unreported_ = event.n_tokens - std::min(n_of_stretch_, event.n_tokens);
     const bool is_silent = n_of_stretch_ + n_unreported_ == 0;
     if (event.end->is_end_token) {
+      if (leaves_grammar(piece)) return piece;
       has_end_token_ = true;
       reason_ = engine::FinishReason::kStop;
     } else if (n_left() <= n_unreported_) {
@@ -212,6 +213,7 @@ void AnswerTracker::take_token(int32_t token, engine::Sampled sampled, runner::C
     return;
   }
   if (!request_.options.ignore_eos && tokenizer_.is_end_of_generation(token)) {
+    if (leaves_grammar(piece)) return;
     has_end_token_ = true;
     reason_ = engine::FinishReason::kStop;
     return;
@@ -249,16 +251,11 @@ void AnswerTracker::watch_for_start(int32_t token, runner::Chunk& piece) {
   const constraint::Constraint& constraint = *request_.constraint;
   free_text_ += tokenizer_.piece(token, true);
   ++n_free_;
-  const auto force = [&](const std::string& text) {
-    for (const int32_t forced :
-         tokenizer_.encode(text, {.add_special = false, .parse_special = true}))
-      if (!ended()) write(forced, {.token = forced}, piece);
-  };
   const bool is_found = free_text_.find(constraint.starts_after) != std::string::npos;
   const bool is_late = constraint.starts_within != 0 && n_free_ >= constraint.starts_within;
   if (is_found || is_late) {
-    if (!is_found) force(constraint.starts_after);
-    force(constraint.forced_next);
+    if (!is_found) force(constraint.starts_after, piece);
+    force(constraint.forced_next, piece);
     if (!ended()) constrain();
     return;
   }
@@ -266,9 +263,33 @@ void AnswerTracker::watch_for_start(int32_t token, runner::Chunk& piece) {
   if (free_text_.size() > max) free_text_.erase(0, free_text_.size() - constraint::kMaxMarkerBytes);
 }
 
+void AnswerTracker::force(const std::string& text, runner::Chunk& piece) {
+  for (const int32_t forced :
+       tokenizer_.encode(text, {.add_special = false, .parse_special = true}))
+    if (!ended()) write(forced, {.token = forced}, piece);
+}
+
 void AnswerTracker::constrain() {
   phase_ = Phase::kConstrained;
+  n_constrained_ = 0;
   breaks_ = true;
+}
+
+// Called when the model ends its text. If the grammar may repeat, writes the text after it, and the
+// next stretch is free. Returns false if the answer ends.
+bool AnswerTracker::leaves_grammar(runner::Chunk& piece) {
+  if (phase_ != Phase::kConstrained || n_constrained_ == 0) return false;
+  const std::string& closer = request_.constraint->repeats_after;
+  const std::vector<int32_t> tokens =
+      tokenizer_.encode(closer, {.add_special = false, .parse_special = true});
+  const auto is_end = [this](int32_t token) { return tokenizer_.is_end_of_generation(token); };
+  if (tokens.empty() || std::ranges::any_of(tokens, is_end)) return false;
+  phase_ = Phase::kFree;
+  free_text_.clear();
+  n_unreported_ = 0;
+  force(closer, piece);
+  breaks_ = true;
+  return true;
 }
 
 void AnswerTracker::write(int32_t token, const engine::Sampled& sampled, runner::Chunk& piece) {

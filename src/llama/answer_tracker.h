@@ -79,7 +79,7 @@ class AnswerTracker {
   enum class Phase : uint8_t {
     kOpening,      // unconstrained; the text may still begin with `opens_with`
     kFree,         // unconstrained until `starts_after`
-    kConstrained,  // the grammar applies
+    kConstrained,  // the grammar applies, until llama-server ends the text
     kPlain,        // the request has no constraint
   };
 
@@ -100,6 +100,8 @@ class AnswerTracker {
   bool is_opening();
   void watch_for_start(int32_t token, runner::Chunk& piece);
   void constrain();
+  bool leaves_grammar(runner::Chunk& piece);
+  void force(const std::string& text, runner::Chunk& piece);
   double decode_rate() const;
 
   runner::AnswerRequest request_;

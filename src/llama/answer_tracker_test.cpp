@@ -238,6 +238,46 @@ TEST(AnswerTracker, OtherOpeningRestartsWithGrammar) {
   EXPECT_FALSE(opening.tracker.breaks_off());
 }
 
+TEST(AnswerTracker, GrammarRepeatsAfterItsMarker) {
+  runner::AnswerRequest wanted = request();
+  wanted.constraint = json_after("ab");
+  wanted.constraint->may_not_start = true;
+  Scribe once(wanted);
+  once.write_stretch();
+  once.go_on();
+  once.write(id("a"));
+  once.end(true);
+  EXPECT_TRUE(once.tracker.ended()) << "the answer ends with the grammar";
+
+  wanted.constraint->repeats_after = "zz";
+  Scribe scribe(wanted);
+  scribe.write_stretch();
+  for (int i = 0; i < 2; ++i) {
+    scribe.go_on();
+    EXPECT_NE(scribe.tracker.stretch().grammar, nullptr);
+    scribe.write(id("a"));
+    scribe.end(true);
+    ASSERT_FALSE(scribe.tracker.ended());
+    EXPECT_TRUE(scribe.tracker.breaks_off());
+    scribe.go_on();
+    EXPECT_EQ(scribe.tracker.stretch().grammar, nullptr);
+    EXPECT_FALSE(scribe.tracker.stretch().ignore_eos) << "the answer may end";
+    if (i == 0) scribe.write_stretch();
+  }
+  EXPECT_EQ(scribe.text, "abazzabazz");
+  scribe.end(true);
+  EXPECT_EQ(scribe.tracker.end().reason, FinishReason::kStop);
+}
+
+TEST(AnswerTracker, RepeatedTokenEndsAnswer) {
+  runner::AnswerRequest wanted = request();
+  wanted.max_repeats = 2;
+  Scribe scribe(wanted);
+  while (!scribe.tracker.ended() && scribe.text.size() < 10) scribe.write(id("a"));
+  EXPECT_EQ(scribe.tracker.end().reason, FinishReason::kRepeats);
+  EXPECT_STREQ(engine::finish_reason_name(FinishReason::kRepeats), "repeats");
+}
+
 TEST(AnswerTracker, RefusesUnsupportedRequests) {
   const auto refuses = [](runner::AnswerRequest wanted) {
     EXPECT_THROW(AnswerTracker(std::move(wanted), vocabulary(), 64), Error);

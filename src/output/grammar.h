@@ -39,6 +39,9 @@ struct JsonCalls {
   bool fenced = false;   // the whole answer may be in a fence
   bool id_last = false;  // the id comes after the arguments
   bool loose = false;    // any object that names a declared tool, as in Ollama's generic parser
+  // Calls are the whole rest of the answer: the beginning of a call that is cut off before its name
+  // is not text.
+  bool alone = false;
 };
 
 // A name, then the JSON of the arguments.

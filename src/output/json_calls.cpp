@@ -53,6 +53,11 @@ class JsonReader final : public CallReader {
     const Found found = form_.loose ? co_await read_loose()
                         : is_array  ? co_await read_array()
                                     : co_await read_row();
+    if (form_.alone && tape_.has_met_cut()) {
+      tape_.take(tape_.n_left());
+      all.accept();
+      co_return Found::kBroken;
+    }
     if (found == Found::kNothing) {
       if (!all.has_spoken()) all.refuse();
       co_return found;

@@ -254,6 +254,11 @@ TEST(OutputStart, ContinuesTheLastMessage) {
   const std::string closed = "<tool_call>\n{}\n</tool_call>\nSo";
   EXPECT_EQ(start_of(hermes, closed, {.text = closed}).prefix, "");
   EXPECT_EQ(start_of(hermes, "<think>a", {.thinking = "a"}).state, StartState::kThinking);
+  // Only the prompt shows whether the thinking is over.
+  EXPECT_EQ(start_of(hermes, "<think>a</think>\n", {.thinking = "a"}).state, StartState::kText);
+  EXPECT_EQ(start_of(hermes, "<think>b</think>x<think>a", {.thinking = "a"}).state,
+            StartState::kThinking);
+  EXPECT_EQ(start_of(hermes, "question", {.thinking = "a"}).state, StartState::kMayThink);
   EXPECT_EQ(start_of(hermes, "<think>a", {.text = "<think>a"}).state, StartState::kThinking);
   const Start bare = start_of(*find_format("llama"), "x{\"name\"", {.text = "{\"name\""});
   EXPECT_EQ(bare.prefix, "{\"name\"");

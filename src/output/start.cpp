@@ -101,6 +101,18 @@ Start start_of_harmony(std::string_view prompt, std::string_view text) {
   return {StartState::kText, is_over ? std::string() : std::string(rest)};
 }
 
+// Returns whether the prompt ends within `thought`, the thinking of the last message.
+bool continues_thinking(const Thinking& thinking, std::string_view prompt,
+                        std::string_view thought) {
+  constexpr size_t kEnough = 1024;  // bytes of its end to find it
+  thought = trimmed(thought);
+  if (thought.empty() || thinking.close.empty()) return false;
+  thought.remove_prefix(thought.size() - std::min(thought.size(), kEnough));
+  const size_t at = prompt.rfind(thought);
+  if (at == prompt.npos) return false;  // the template does not show it
+  return last_of(prompt.substr(at + thought.size()), thinking.close) == prompt.npos;
+}
+
 }  // namespace
 
 Start start_of(const Format& format, std::string_view prompt, const StartHints& hints) {
@@ -114,8 +126,7 @@ Start start_of(const Format& format, std::string_view prompt, const StartHints& 
   }
   const Thinking& thinking = format.thinking;
   if (!trimmed(hints.text).empty()) return start_of_continuation(format, hints.text);
-  if (!trimmed(hints.thinking).empty() && !thinking.close.empty())
-    return {StartState::kThinking, {}};
+  if (continues_thinking(thinking, prompt, hints.thinking)) return {StartState::kThinking, {}};
   if (ends_with_any(prompt, thinking.open)) return {StartState::kThinking, {}};
   if (thinking.close.empty() || ends_with_any(prompt, thinking.close))
     return {StartState::kText, {}};

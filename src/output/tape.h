@@ -47,6 +47,7 @@ class Tape {
   void forget();
 
   size_t position() const { return at_; }
+  size_t n_left() const { return begin_ + units_.size() - at_; }  // units after the position
   size_t furthest() const { return furthest_; }  // furthest position that a reader has seen
   void take(size_t n = 1) { at_ += n; }
   // REQUIRES: `position` is held, or not before the current position.

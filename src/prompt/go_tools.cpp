@@ -1,5 +1,6 @@
 #include "prompt/go_tools.h"
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -41,6 +42,17 @@ Value list_of(const Json& object, std::string_view key) {
 Value any_of(const Json& object, std::string_view key) {
   const Json* value = find(object, key);
   return value ? go::from_json(*value) : Value();
+}
+
+// Returns a schema as an object: {} for true, and {"not":{}} for false.
+Json schema_of(const Json& json) {
+  if (!json.is_boolean()) return json;
+  return json.get<bool>() ? Json::object() : Json{{"not", Json::object()}};
+}
+
+Value items_of(const Json& object) {
+  const Json* items = find(object, "items");
+  return items ? go::from_json(schema_of(*items)) : Value();
 }
 
 // Returns the names of a property's types: one or several.
@@ -89,21 +101,33 @@ Value property(const Json& json, size_t depth) {
     throw Error(ErrorCode::kTooLarge,
                 "tools: nested deeper than " + std::to_string(go::kMaxDataDepth) + " levels");
   }
-  if (!json.is_object()) refuse("a property must be an object");
+  if (json.is_boolean()) return property(schema_of(json), depth);
+  if (!json.is_object()) refuse("a property must be an object or a boolean");
   return Value::record({{{"AnyOf", "anyOf", true}, alternatives_of(json, depth)},
                         {{"Type", "type", true}, types_of(json)},
-                        {{"Items", "items", true}, any_of(json, "items")},
+                        {{"Items", "items", true}, items_of(json)},
                         {{"Description", "description", true}, text_of(json, "description")},
                         {{"Enum", "enum", true}, list_of(json, "enum")},
                         {{"Properties", "properties", true}, properties_of(json, depth)},
                         {{"Required", "required", true}, list_of(json, "required")}});
 }
 
+// Returns the type of a function's parameters as one name, because it is a text in Ollama.
+// Arguments are always an object.
+Value type_of_parameters(const Json& json) {
+  const Json* type = find(json, "type");
+  if (!type || !type->is_array()) return text_of(json, "type");
+  const bool has_object = std::ranges::find(*type, Json("object")) != type->end();
+  if (has_object || type->empty()) return Value::text(has_object ? "object" : "");
+  if (!type->front().is_string()) refuse("\"type\" must name types");
+  return Value::text(type->front().get<std::string>());
+}
+
 Value parameters(const Json& json) {
   if (!json.is_object()) refuse("\"parameters\" must be an object");
-  return Value::record({{{"Type", "type"}, text_of(json, "type")},
+  return Value::record({{{"Type", "type"}, type_of_parameters(json)},
                         {{"Defs", "$defs", true}, any_of(json, "$defs")},
-                        {{"Items", "items", true}, any_of(json, "items")},
+                        {{"Items", "items", true}, items_of(json)},
                         {{"Required", "required", true}, list_of(json, "required")},
                         {{"Properties", "properties"}, properties_of(json, 1)}},
                        TextForm::kJson);

@@ -7,8 +7,9 @@
 
 namespace billow::prompt {
 
-// `tools`: an array of {"type", "function": {"name", "description", "parameters"}}, or null. Throws
-// Error (kInvalidInput) if a part has the wrong type.
+// `tools`: an array of {"type", "function": {"name", "description", "parameters"}}, or null. A
+// property that is true or false becomes an empty one. Throws Error (kInvalidInput) if a part has
+// the wrong type.
 go::Value go_tools(const Json& tools);
 
 // `calls`: an array of {"id", "function": {"index", "name", "arguments"}}, or null. Throws Error

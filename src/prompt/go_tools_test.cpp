@@ -56,6 +56,43 @@ TEST(GoTools, PropertiesAreSortedAndHaveTypes) {
             "zone: [string null] string | null; ");
 }
 
+TEST(GoTools, SchemasCanBeBooleans) {
+  const Json tools = Json::parse(R"([{"function": {"name": "f", "parameters": {
+      "type": ["null", "object"], "items": true, "properties": {
+        "a": true, "b": false, "c": {"anyOf": [true, {"type": "number"}]},
+        "d": {"type": "array", "items": true}, "e": {"type": "array", "items": false}}}}}])");
+  GoInput input;
+  input.tools = &tools;
+  const auto printed = [&](const char* source) {
+    return render(GoTemplate(std::string(source) + "{{ if false }}{{ .Messages }}{{ end }}"),
+                  input);
+  };
+  EXPECT_EQ(printed("{{ range .Tools }}{{ .Function.Parameters }}{{ end }}"),
+            R"({"type":"object","properties":{"a":{},"b":{},"c":{"anyOf":[{},{"type":"number"}]},)"
+            R"("d":{"type":"array"},"e":{"type":"array","items":{"not":{}}}}})");
+  EXPECT_EQ(printed("{{ range .Tools }}{{ .Function.Parameters.Type }}"
+                    "{{ range $name, $p := .Function.Parameters.Properties }}, {{ $name }}: "
+                    "{{ toTypeScriptType $p }}{{ $p.Description }}{{ end }}{{ end }}"),
+            "object, a: any, b: any, c: any | number, d: any[], e: any[]");
+}
+
+TEST(GoTools, ParametersHaveOneType) {
+  const auto type = [](const char* types) {
+    const Json tools =
+        Json::parse(R"([{"function": {"parameters": {"type": )" + std::string(types) + "}}}]");
+    GoInput input;
+    input.tools = &tools;
+    return render(GoTemplate("{{ range .Tools }}{{ .Function.Parameters.Type }}{{ end }}"
+                             "{{ if false }}{{ .Messages }}{{ end }}"),
+                  input);
+  };
+  EXPECT_EQ(type(R"("object")"), "object");
+  EXPECT_EQ(type("[]"), "");
+  EXPECT_EQ(type(R"(["array", "null"])"), "array");
+  EXPECT_THROW(type("[1]"), Error);
+  EXPECT_THROW(type("1"), Error);
+}
+
 TEST(GoTools, CallsPrintTheirArgumentsAsJson) {
   EXPECT_EQ(rendered("{{ range .Messages }}{{ range .ToolCalls }}{{ .ID }} {{ .Function.Index }} "
                      "{{ .Function.Name }} {{ .Function.Arguments }}\n{{ end }}{{ end }}"),

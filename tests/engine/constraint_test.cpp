@@ -2,9 +2,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <optional>
+#include <regex>
 #include <string>
 #include <vector>
 
@@ -205,6 +207,29 @@ TEST(Constraints, TextBeforeTheMarkerIsFree) {
       whole.text.substr(whole.text.find_first_not_of(" \n\r\t", marker + 8));
   EXPECT_EQ(held_text.size(), 5u) << whole.text;
   EXPECT_EQ(held_text.back(), '!');
+}
+
+TEST(Constraints, GrammarRepeatsAfterItsMarker) {
+  TinyEngine tiny({}, {.n_threads = 1});
+  Constraint constraint = regex("[0-9]{4}!");
+  constraint.starts_after = "e";
+  constraint.may_not_start = true;
+  constraint.repeats_after = ";";
+  SequenceOptions options = drawn(3);
+  const tokenizer::Tokenizer& tokenizer = tiny.engine.tokenizer();
+  options.sampling.logit_bias = {{tokenizer.encode("e", {.add_special = false}).back(), 5.0f}};
+  for (int32_t token = 0; tokenizer.has(token); ++token)
+    if (tokenizer.is_end_of_generation(token))
+      options.sampling.logit_bias.push_back({token, -1000.0f});
+  const Whole together = answer(tiny.engine, constraint, options);
+  EXPECT_EQ(together.reason, FinishReason::kLength) << together.text;
+  const std::regex form("[0-9]{4}![ \\n\\r\\t]*;");
+  EXPECT_GT(std::distance(std::sregex_iterator(together.text.begin(), together.text.end(), form),
+                          std::sregex_iterator()),
+            2)
+      << together.text;
+  options.sampling.logprobs = true;  // with log probabilities, every token is sampled
+  EXPECT_EQ(answer(tiny.engine, constraint, options).tokens, together.tokens);
 }
 
 TEST(Constraints, ConstraintWithoutNextTokenEndsOnlyItsSequence) {

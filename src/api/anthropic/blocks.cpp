@@ -8,17 +8,21 @@
 #include <string_view>
 #include <utility>
 
+#include "api/error_texts.h"
 #include "api/tool_choice.h"
 #include "api/tool_fields.h"
 #include "base/base64.h"
 #include "base/json.h"
+#include "base/one_line.h"
 #include "base/text.h"
 #include "http/status.h"
 
 namespace billow::api::anthropic {
 namespace {
 
-[[noreturn]] void refuse(const std::string& text) { throw http::StatusError(400, text); }
+[[noreturn]] void refuse(const std::string& text) {
+  throw http::StatusError(400, one_line(text, kMaxRefusalBytes));
+}
 
 std::string required(const Fields& block, const char* name) {
   std::string text = block.text(name);
@@ -49,7 +53,15 @@ void read_image(const Fields& block, std::vector<Part>& parts) {
   parts.emplace_back(ImagePart{*std::move(bytes)});
 }
 
+// Answers have no citations. Refuses a block that asks for them.
+void check_citations(const Fields& block) {
+  const auto citations = block.fields("citations");
+  if (citations && citations->flag("enabled").value_or(false))
+    refuse("field \"citations.enabled\" of a block is not supported: answers have no citations");
+}
+
 void read_document(const Fields& block, std::vector<Part>& parts) {
+  check_citations(block);
   const auto source = block.fields("source");
   const std::string type = source ? source->text("type") : "";
   if (type != "text")
@@ -61,6 +73,7 @@ void read_document(const Fields& block, std::vector<Part>& parts) {
 }
 
 void read_search_result(const Fields& block, std::vector<Part>& parts) {
+  check_citations(block);
   std::string text = block.text("title") + "\n" + block.text("source");
   for (const Fields& one : block.objects("content")) text += "\n\n" + one.text("text");
   parts.emplace_back(TextPart{std::move(text)});

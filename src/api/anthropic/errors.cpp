@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "api/anthropic/models.h"
 #include "api/fields.h"
 #include "base/json.h"
 
@@ -29,6 +30,13 @@ bool is_route(std::string_view path) noexcept {
   return path == "/v1/messages" || path.starts_with("/v1/messages/");
 }
 
+bool is_route(const http::Request& request) noexcept {
+  const std::string_view path = request.path;
+  const bool is_models =
+      path == "/v1/models" || path.starts_with("/v1/models/") || path == "/models";
+  return is_route(path) || (is_models && is_client(request));
+}
+
 std::string error_json(int status, std::string_view text, std::string_view request_id) {
   Json object;
   object["type"] = "error";
@@ -39,9 +47,11 @@ std::string error_json(int status, std::string_view text, std::string_view reque
 }
 
 http::Response error_response(int status, std::string_view text, std::string_view request_id) {
-  return {.status = status,
-          .content_type = "application/json",
-          .body = error_json(status, text, request_id) + "\n"};
+  http::Response response = {.status = status,
+                             .content_type = "application/json",
+                             .body = error_json(status, text, request_id) + "\n"};
+  if (!request_id.empty()) response.headers.set("request-id", std::string(request_id));
+  return response;
 }
 
 }  // namespace billow::api::anthropic

@@ -106,6 +106,7 @@ TEST(MessageObject, ReportsStopReasons) {
   };
   EXPECT_EQ(reason({.done_reason = "stop"}), R"("end_turn" null)");
   EXPECT_EQ(reason({.done_reason = "length"}), R"("max_tokens" null)");
+  EXPECT_EQ(reason({.done_reason = "repeats"}), R"("max_tokens" null)");
   EXPECT_EQ(reason({.done_reason = "stop", .stop_string = "END"}), R"("stop_sequence" "END")");
 }
 
@@ -118,6 +119,38 @@ TEST(MessageObject, DropsACallThatWasCutOff) {
   EXPECT_NE(it.body().find(R"("content":[{"type":"text","text":"a"}],"stop_reason":"max_tokens")"),
             std::string::npos)
       << it.body();
+}
+
+Delta call_with(const char* arguments) {
+  return {.events = {{EventKind::kCallBegin, 0, "f", "call_0"},
+                     {EventKind::kCallArguments, 0, arguments},
+                     {EventKind::kCallEnd, 0}}};
+}
+
+TEST(MessageObject, DropsACallWhoseArgumentsAreNoObject) {
+  for (const char* arguments : {"{\"a\": 1 oops", "[1]", "\"a\""}) {
+    Answered it(false);
+    it.answer->delta(call_with(arguments));
+    it.answer->end(kEnding);
+    EXPECT_NE(it.body().find(R"("content":[],"stop_reason":"end_turn")"), std::string::npos)
+        << it.body();
+  }
+  Answered empty(false);
+  empty.answer->delta(call_with(""));
+  empty.answer->end(kEnding);
+  EXPECT_NE(empty.body().find(R"("input":{}}],"stop_reason":"tool_use")"), std::string::npos);
+}
+
+TEST(MessageStream, BrokenArgumentsDoNotSetTheReason) {
+  Answered it(true);
+  it.answer->delta(call_with("{\"a\": 1 oops"));
+  it.answer->end(kEnding);
+  EXPECT_TRUE(it.body().ends_with(finish("end_turn"))) << it.body();
+  Answered both(true);
+  both.answer->delta(call_with("{}"));
+  both.answer->delta(call_with("oops"));
+  both.answer->end(kEnding);
+  EXPECT_TRUE(both.body().ends_with(finish("tool_use"))) << both.body();
 }
 
 TEST(MessageObject, Restarts) {

@@ -10,17 +10,21 @@
 #include "api/anthropic/errors.h"
 #include "api/anthropic/field_tables.h"
 #include "api/cache_salt.h"
+#include "api/error_texts.h"
 #include "api/fields.h"
 #include "api/json_reader.h"
 #include "api/request_options.h"
 #include "base/json.h"
+#include "base/one_line.h"
 #include "http/sse.h"
 #include "http/status.h"
 
 namespace billow::api::anthropic {
 namespace {
 
-[[noreturn]] void refuse(const std::string& text) { throw http::StatusError(400, text); }
+[[noreturn]] void refuse(const std::string& text) {
+  throw http::StatusError(400, one_line(text, kMaxRefusalBytes));
+}
 
 // This server does not sign thinking. Clients drop thinking without a signature, so they get this
 // constant one.
@@ -158,6 +162,14 @@ std::string id_of_call(const std::string& id) {
   return id.starts_with(kOurs) ? "toolu_" + id.substr(kOurs.size()) : id;
 }
 
+// Returns the input of a tool from the arguments of a call. Returns null if they are not an object:
+// then the call is broken, and nobody may run it.
+Json input_of(const std::string& arguments) {
+  if (arguments.empty()) return Json::object();
+  Json input = read_inner_json(arguments).value_or(nullptr);
+  return input.is_object() ? input : Json(nullptr);
+}
+
 // Returns the kind of block that an event belongs to.
 EventKind kind_of_block(EventKind kind) {
   const bool is_text = kind == EventKind::kThinking || kind == EventKind::kText;
@@ -208,12 +220,12 @@ class MessageObject : public CallAnswer {
   struct Block {
     Event first;
     std::string text{};
-    bool is_whole = true;  // false for a call that was cut off
+    bool is_whole = true;  // false for a call that was cut off or is broken
   };
 
   void take(const Event& event) {
     if (event.kind == EventKind::kCallEnd) {
-      blocks_.back().is_whole = true;
+      blocks_.back().is_whole = !input_of(blocks_.back().text).is_null();
       return;
     }
     const bool begins = event.kind == EventKind::kCallBegin || blocks_.empty() ||
@@ -233,8 +245,7 @@ class MessageObject : public CallAnswer {
     } else if (block.first.kind == EventKind::kText) {
       made["text"] = block.text;
     } else {
-      made["input"] = read_inner_json(block.text).value_or(nullptr);
-      if (!made["input"].is_object()) made["input"] = Json::object();
+      made["input"] = input_of(block.text);
     }
     return made;
   }
@@ -306,17 +317,19 @@ class MessageStream : public CallAnswer {
 
   void add_event(std::string& text, const Event& event) {
     if (event.kind == EventKind::kCallEnd) {
-      has_calls_ = true;
+      has_calls_ = has_calls_ || !input_of(arguments_).is_null();
       return close_block(text);
     }
     const EventKind kind = kind_of_block(event.kind);
     if (event.kind == EventKind::kCallBegin || open_ != kind) {
       close_block(text);
       open_ = kind;
+      arguments_.clear();
       text += event_text({{"type", "content_block_start"},
                           {"index", index_},
                           {"content_block", block_json(event)}});
     }
+    if (event.kind == EventKind::kCallArguments) arguments_ += event.text;
     if (event.kind == EventKind::kThinking && shows_thinking_)
       add_delta(text, {{"type", "thinking_delta"}, {"thinking", event.text}});
     else if (event.kind == EventKind::kText)
@@ -346,6 +359,7 @@ class MessageStream : public CallAnswer {
   bool is_opened_ = false;
   std::optional<EventKind> open_;  // the kind of the open block
   size_t index_ = 0;               // of the open block, or of the next one
+  std::string arguments_;          // of the open call
   bool has_calls_ = false;         // true after a complete call
 };
 
@@ -366,6 +380,7 @@ MessagesRequest decode_message(std::string_view body) {
 MessagesRequest decode_count(std::string_view body) {
   MessagesRequest request = decode(Fields::parse(body, "CountTokensRequest"), kCountFields);
   request.generation.render_only = true;
+  request.generation.counts_only = true;
   return request;
 }
 

@@ -162,6 +162,8 @@ TEST(MessagesRequest, ReadsImagesAndDocuments) {
        "image block: field \"source.data\" is not base64"},
       {R"({"type":"document","source":{"type":"base64","data":"aGk="}})",
        "document block: a source of type \"base64\" is not supported: send its text"},
+      {R"({"type":"document","source":{"type":"text","data":"D"},"citations":{"enabled":true}})",
+       "field \"citations.enabled\" of a block is not supported: answers have no citations"},
       {R"({"type":"server_tool_use","id":"i","name":"n"})",
        "content of type \"server_tool_use\" is not supported"},
       {R"({"type":"tool_use","name":"n"})", "tool_use block: field \"id\" is missing"},
@@ -187,6 +189,16 @@ TEST(MessagesRequest, ConvertsToolsForTemplates) {
                   .strict);
   EXPECT_EQ(refused(with(R"("tools":[{"description":"d"}])")),
             "field \"tools\" has a tool without a name");
+}
+
+TEST(MessagesRequest, SchemasOfToolsCanBeBooleans) {
+  const std::string schema =
+      R"({"type":["object","null"],"properties":{"a":true,"b":{"anyOf":[true]}}})";
+  EXPECT_EQ(decoded(R"("tools":[{"name":"f","input_schema":)" + schema + "}]")
+                .tools.at(0)
+                .parameters()
+                ->dump(),
+            schema);
 }
 
 TEST(MessagesRequest, ReadsToolChoices) {

@@ -74,6 +74,7 @@ bool is_client(const http::Request& request) {
 }
 
 void list_models(Call& call, StoredModels& models) {
+  call.add_header("request-id", call.trace().id());
   const size_t limit = limit_of(call);
   const std::string after = query(call, "after_id");
   const std::string before = query(call, "before_id");
@@ -100,6 +101,7 @@ void list_models(Call& call, StoredModels& models) {
 }
 
 void show_model(Call& call, const store::StoredModel& model, const std::string& id) {
+  call.add_header("request-id", call.trace().id());
   call.respond({.content_type = "application/json", .body = to_text(model_json(model, id)) + "\n"});
 }
 

@@ -103,6 +103,25 @@ TEST(AnthropicErrors, HaveATypePerStatus) {
   EXPECT_FALSE(is_route("/v1/messagesx") || is_route("/v1/models"));
 }
 
+TEST(AnthropicErrors, HaveTheIdOfTheRequest) {
+  EXPECT_EQ(error_response(404, "no", "r").headers.get("request-id"), "r");
+  EXPECT_EQ(error_response(404, "no").headers.find("request-id"), nullptr);
+}
+
+TEST(AnthropicErrors, AreForModelsIfTheClientNamesAVersion) {
+  const auto is_for = [](const char* path, bool has_version) {
+    http::Request request;
+    request.path = path;
+    if (has_version) request.headers.set("Anthropic-Version", "2023-06-01");
+    return is_route(request);
+  };
+  EXPECT_TRUE(is_for("/v1/models", true) && is_for("/v1/models/none", true));
+  EXPECT_TRUE(is_for("/models", true)) << "the same route";
+  EXPECT_FALSE(is_for("/v1/models", false) || is_for("/v1/models/none", false));
+  EXPECT_TRUE(is_for("/v1/messages", false));
+  EXPECT_FALSE(is_for("/v1/modelsx", true) || is_for("/v1/chat/completions", true));
+}
+
 // The list of models in Anthropic's form.
 struct ModelsFixture {
   ModelsFixture() {
@@ -123,6 +142,7 @@ struct ModelsFixture {
     openai::TestCall test(request);
     for (const Route& route : openai::routes(generator, embedder, store))
       if (route.pattern == pattern) route.handler(test.call);
+    EXPECT_EQ(test.exchange.headers.get("request-id"), "id");
     return Json::parse(test.exchange.body());
   }
   std::string ids(const http::Parameters& query) {

@@ -23,6 +23,14 @@ namespace {
 
 // Requests.
 
+// Parses n_probs, or else its alias logprobs. A flag as the alias asks for one alternative.
+int n_probs_of(const Fields& fields) {
+  if (fields.has("n_probs")) return openai::top_logprobs(fields, "n_probs");
+  const Json* alias = fields.value("logprobs");
+  if (alias != nullptr && alias->is_boolean()) return alias->get<bool>() ? 1 : 0;
+  return openai::top_logprobs(fields, "logprobs");
+}
+
 CompletionRequest decode_common(const Fields& fields, const FieldTable& table) {
   CompletionRequest request;
   request.unknown_fields = check_fields(fields.all(), table.rules);
@@ -31,7 +39,8 @@ CompletionRequest decode_common(const Fields& fields, const FieldTable& table) {
   generation.model = fields.text("model");
   generation.raw = true;
   generation.options = openai::given_options(fields);
-  if (!generation.options.num_predict) generation.options.num_predict = fields.integer("n_predict");
+  // llama-server's random seed. Clients send back the settings that they got.
+  if (fields.integer("seed") == UINT32_MAX) generation.options.sampling.seed = -1;
   if (const auto max_draft = fields.integer("speculative.n_max"); max_draft && *max_draft >= 0)
     generation.options.max_draft = static_cast<size_t>(*max_draft);
   generation.grammar = grammar_of(fields);
@@ -39,8 +48,10 @@ CompletionRequest decode_common(const Fields& fields, const FieldTable& table) {
   generation.keep_alive = keep_alive_of(fields.value("keep_alive"));
   generation.cache_salt = cache_salt_of(fields);
   generation.slot = openai::slot_of(fields);
-  generation.top_logprobs = openai::top_logprobs(fields, "n_probs");
+  generation.top_logprobs = n_probs_of(fields);
   generation.logprobs = generation.top_logprobs > 0;
+  request.n = openai::choices_of(fields, fields.has("n_cmpl") ? "n_cmpl" : "n");
+  request.is_list = request.n > 1;
   request.stream = fields.flag("stream").value_or(false);
   request.response_fields = fields.texts("response_fields");
   return request;
@@ -229,7 +240,6 @@ CompletionRequest decode_completion(std::string_view body) {
   CompletionRequest request = decode_common(fields, kCompletionFields);
   request.media = media_prompt_of(fields.value("prompt"));
   if (!request.media) request.prompts = prompts_of(fields.value("prompt"));
-  request.n = openai::choices_of(fields, "n_cmpl");
   const size_t n_choices = (request.media ? 1 : request.prompts.size()) * request.n;
   request.is_list = n_choices > 1;
   if (n_choices > kMaxChoices)

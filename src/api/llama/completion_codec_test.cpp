@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "api/error_texts.h"
 #include "api/llama/errors.h"
 #include "api/openai/refusal.h"
 #include "api/openai/test_call.h"
@@ -17,6 +18,9 @@ using openai::text_delta;
 
 CompletionRequest decoded(const std::string& fields) {
   return decode_completion(R"({"prompt":"p")" + (fields.empty() ? "" : "," + fields) + "}");
+}
+CompletionRequest infill(const std::string& fields) {
+  return decode_infill(R"({"input_prefix":"a",)" + fields + "}");
 }
 Options options(const std::string& fields) { return decoded(fields).generation.options; }
 
@@ -50,6 +54,55 @@ TEST(LlamaRequest, FieldsBecomeOptions) {
   EXPECT_EQ(request.response_fields, std::vector<std::string>{"content"});
 }
 
+TEST(LlamaRequest, FieldsWinOverOptions) {
+  EXPECT_EQ(options(R"("n_predict":2,"options":{"num_predict":5})").num_predict, 2);
+  EXPECT_EQ(options(R"("n_predict":2,"max_tokens":3,"options":{"num_predict":5})").num_predict, 3);
+  EXPECT_EQ(options(R"("options":{"num_predict":5})").num_predict, 5);
+  EXPECT_EQ(options(R"("n_predict":-1)").num_predict, -1);
+}
+
+TEST(LlamaRequest, TopPOf0IsNot1) {
+  EXPECT_EQ(options(R"("top_p":0)").sampling.top_p, 0.0);
+  EXPECT_EQ(infill(R"("top_p":0.0)").generation.options.sampling.top_p, 0.0);
+}
+
+// llama-server reports its random seed as 4294967295, and clients send it back.
+TEST(LlamaRequest, TheLargest32BitSeedIsRandom) {
+  EXPECT_EQ(options(R"("seed":4294967295)").sampling.seed, -1);
+  EXPECT_EQ(options(R"("seed":4294967295,"options":{"seed":3})").sampling.seed, -1);
+  EXPECT_EQ(infill(R"("seed":4294967295)").generation.options.sampling.seed, -1);
+  EXPECT_EQ(options(R"("seed":4294967294)").sampling.seed, 4294967294);
+}
+
+TEST(LlamaRequest, HonoursAliases) {
+  EXPECT_EQ(decoded(R"("n":3)").n, 3u);
+  EXPECT_TRUE(decoded(R"("n":3)").is_list);
+  EXPECT_EQ(decoded(R"("n":3,"n_cmpl":2)").n, 2u);
+  EXPECT_EQ(decoded(R"("n":3,"n_cmpl":null)").n, 3u);
+  const auto n_probs = [](const char* fields) {
+    const GenerationRequest generation = decoded(fields).generation;
+    EXPECT_EQ(generation.logprobs, generation.top_logprobs > 0) << fields;
+    return generation.top_logprobs;
+  };
+  EXPECT_EQ(n_probs(R"("logprobs":4)"), 4);
+  EXPECT_EQ(n_probs(R"("logprobs":4,"n_probs":2)"), 2);
+  EXPECT_EQ(n_probs(R"("logprobs":4,"n_probs":0)"), 0);
+  EXPECT_EQ(n_probs(R"("logprobs":true)"), 1);
+  EXPECT_EQ(n_probs(R"("logprobs":false)"), 0);
+  EXPECT_EQ(refusal(decode_completion, R"({"prompt":"p","n":0})"),
+            "field \"n\" must be an integer from 1 to 128");
+}
+
+TEST(LlamaRequest, InfillMayAskForSeveralAnswers) {
+  EXPECT_EQ(infill(R"("n_predict":1)").n, 1u);
+  EXPECT_FALSE(infill(R"("n_cmpl":1)").is_list);
+  const CompletionRequest several = infill(R"("n_cmpl":3)");
+  EXPECT_EQ(several.n, 3u);
+  EXPECT_TRUE(several.is_list);
+  EXPECT_EQ(refusal(decode_infill, R"({"input_prefix":"a","n_cmpl":129})"),
+            "field \"n_cmpl\" must be an integer from 1 to 128");
+}
+
 TEST(LlamaRequest, RefusesUnsupportedFieldsByName) {
   const auto refused = [](const std::string& fields) {
     return refusal(decode_completion, R"({"prompt":"p",)" + fields + "}");
@@ -58,7 +111,15 @@ TEST(LlamaRequest, RefusesUnsupportedFieldsByName) {
             "field \"dry_multiplier\" is not supported: this server has no such sampler");
   EXPECT_EQ(refused(R"("return_tokens":true)"),
             "field \"return_tokens\" is not supported: use /tokenize");
+  EXPECT_EQ(refused(R"("adaptive_target":0.5)"),
+            "field \"adaptive_target\" is not supported: this server has no such sampler");
+  EXPECT_EQ(refused(R"("grammar_lazy":true)"),
+            "field \"grammar_lazy\" is not supported: a grammar applies from the beginning of the "
+            "answer");
   EXPECT_EQ(refused(R"("dry_multiplier":0,"dry_base":1.75,"xtc_probability":0.0,"lora":[])"), "");
+  EXPECT_EQ(refused(R"("adaptive_target":-0.01,"adaptive_decay":0.9,"grammar_lazy":false,)"
+                    R"("grammar_triggers":[],"reasoning_budget_tokens":-1)"),
+            "");
 }
 
 TEST(LlamaRequest, PromptsMayMixTextsAndTokens) {
@@ -297,11 +358,23 @@ TEST(LlamaStream, ErrorsEndAStreamThatHasBegun) {
       "data: {\"error\":{\"code\":503,\"message\":\"no\",\"type\":\"unavailable_error\"}}\n\n"));
 }
 
+// Requests of llama.vim and llama.vscode.
+TEST(LlamaInfill, TakesWhatEditorsSend) {
+  const CompletionRequest request = decode_infill(
+      R"({"input_prefix":"a","input_suffix":"b","input_extra":[],"prompt":"c","n_predict":128,
+          "n_indent":4,"top_k":40,"top_p":0.9,"samplers":["top_k","top_p","infill"],
+          "stream":false,"cache_prompt":true,"t_max_prompt_ms":500,"t_max_predict_ms":1000,
+          "response_fields":["content"],"id_slot":0})");
+  EXPECT_TRUE(request.gap.has_value());
+}
+
 TEST(LlamaErrors, HaveATypePerStatus) {
   EXPECT_EQ(error_json(400, "no"),
             R"({"error":{"code":400,"message":"no","type":"invalid_request_error"}})");
   EXPECT_EQ(error_response(500, "no").body,
             "{\"error\":{\"code\":500,\"message\":\"no\",\"type\":\"server_error\"}}\n");
+  EXPECT_EQ(Json::parse(error_json(400, std::string(kPromptTooLong)))["error"]["type"],
+            "exceed_context_size_error");
   EXPECT_TRUE(is_route("/completion"));
   EXPECT_FALSE(is_route("/v1/completions"));
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "api/error_texts.h"
 #include "api/fields.h"
 #include "base/json.h"
 
@@ -36,6 +37,7 @@ std::string error_json(int status, std::string_view text) {
   object["error"]["code"] = status;
   object["error"]["message"] = text;
   object["error"]["type"] = type == kTypes.end() ? "server_error" : type->type;
+  if (text.starts_with(kPromptTooLong)) object["error"]["type"] = "exceed_context_size_error";
   return to_text(object);
 }
 

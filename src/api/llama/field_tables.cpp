@@ -1,23 +1,47 @@
 #include "api/llama/field_tables.h"
 
+#include "api/openai/llama_rules.h"
+
 namespace billow::api::llama {
 namespace {
 
 using enum Treatment;
+using openai::joined_rules;
+using openai::kLlamaRules;
+using openai::kShapeRules;
 
 constexpr const char* kCaching = "common prefixes of prompts are always cached";
-constexpr const char* kNoSampler = "this server has no such sampler";
-constexpr const char* kWithoutRange = "it belongs to a sampler that this server does not have";
 constexpr const char* kDrafts =
     "the server measures how many tokens to draft; answers stay the same";
 constexpr const char* kModel = "or ?model=NAME; optional if the store has only one model";
 
-constexpr FieldRule kCompletion[] = {
+constexpr FieldRule kCompletionPrompt[] = {
     {"prompt", kHonoured,
      "a text, token ids, both mixed in a list, or a list of such prompts; a text with images"},
     {"n_cmpl", kHonoured, "choices for each prompt"},
+};
+
+constexpr FieldRule kInfillPrompt[] = {
+    {"input_prefix"},
+    {"input_suffix"},
+    {"input_extra", kHonoured, "[{\"filename\",\"text\"}]"},
+    {"prompt", kHonoured, "a text: the beginning of the answer"},
+    {"n_cmpl", kHonoured, "number of answers"},
+};
+
+// llama.vim and llama.vscode send these with each request.
+constexpr FieldRule kInfillShape[] = {
+    {"n_indent", kIgnored, "the model decides how to indent"},
+    {"t_max_prompt_ms", kIgnored, "llama-server has no such limit, either"},
+    {"t_max_predict_ms", kIgnored, "limit the tokens, or close the connection"},
+};
+
+// The rows of both requests.
+constexpr FieldRule kShared[] = {
+    {"n", kHonoured, "same as n_cmpl, which takes precedence"},
     {"n_predict", kHonoured, "max_tokens takes precedence"},
     {"max_tokens"},
+    {"max_completion_tokens", kHonoured, "max_tokens takes precedence"},
     {"stream"},
     {"stop"},
     {"temperature"},
@@ -32,7 +56,7 @@ constexpr FieldRule kCompletion[] = {
     {"mirostat"},
     {"mirostat_tau"},
     {"mirostat_eta"},
-    {"seed"},
+    {"seed", kHonoured, "-1 and 4294967295: random"},
     {"logit_bias", kHonoured, "by token ids"},
     {"ignore_eos"},
     {"speculative.n_max", kHonoured, "max drafted tokens per pass; 0: none"},
@@ -41,32 +65,12 @@ constexpr FieldRule kCompletion[] = {
     {"grammar", kHonoured, "GBNF if it contains ::=, otherwise Lark"},
     {"json_schema"},
     {"n_probs", kHonoured, "up to 20"},
+    {"logprobs", kHonoured, "same as n_probs, which takes precedence"},
     {"response_fields"},
     {"cache_prompt", kIgnored, kCaching},
-    {"n_cache_reuse", kIgnored, kCaching},
     {"id_slot", kHonoured, "names the slot that holds the text; -1: the server chooses"},
-    {"n_keep", kIgnored, "the whole prompt stays when the context is full"},
-    {"n_discard", kIgnored, "the server decides how much to drop when the context is full"},
-    {"samplers", kIgnored, "samplers run in a fixed order"},
-    {"dynatemp_exponent", kIgnored, kWithoutRange},
-    {"dynatemp_range", kRefused, kNoSampler, "0 0.0"},
-    {"xtc_threshold", kIgnored, kWithoutRange},
-    {"xtc_probability", kRefused, kNoSampler, "0 0.0"},
-    {"top_n_sigma", kRefused, kNoSampler, "-1 -1.0 0 0.0"},
-    {"dry_multiplier", kRefused, kNoSampler, "0 0.0"},
-    {"dry_base", kIgnored, kWithoutRange},
-    {"dry_allowed_length", kIgnored, kWithoutRange},
-    {"dry_penalty_last_n", kIgnored, kWithoutRange},
-    {"dry_sequence_breakers", kIgnored, kWithoutRange},
-    {"min_keep", kRefused, kNoSampler, "0"},
-    {"n_indent", kRefused, "constrain the answer with a grammar", "0"},
-    {"t_max_predict_ms", kRefused, "limit the tokens, or close the connection", "0 -1"},
-    {"return_tokens", kRefused, "use /tokenize", "false"},
     {"return_progress", kRefused, "a stream sends keep-alive comments", "false"},
     {"timings_per_token", kRefused, "the last chunk has timings", "false"},
-    {"post_sampling_probs", kRefused, "n_probs shows the model's own probabilities", "false"},
-    {"preserved_tokens", kRefused, "control tokens are never shown", "[]"},
-    {"lora", kRefused, "make a model with this ADAPTER", "[]"},
     {"model", kHonoured, kModel},
     // Fields of Ollama and this server.
     {"options", kHonoured, "same as in /api/generate; the fields above take precedence"},
@@ -75,69 +79,8 @@ constexpr FieldRule kCompletion[] = {
     {"cache_salt", kHonoured, "text; requests with different salts share no prefixes"},
 };
 
-constexpr FieldRule kInfill[] = {
-    {"input_prefix"},
-    {"input_suffix"},
-    {"input_extra", kHonoured, "[{\"filename\",\"text\"}]"},
-    {"prompt", kHonoured, "a text: the beginning of the answer"},
-    {"n_predict", kHonoured, "max_tokens takes precedence"},
-    {"max_tokens"},
-    {"stream"},
-    {"stop"},
-    {"temperature"},
-    {"top_k"},
-    {"top_p"},
-    {"min_p"},
-    {"typical_p"},
-    {"repeat_penalty"},
-    {"repeat_last_n"},
-    {"presence_penalty"},
-    {"frequency_penalty"},
-    {"mirostat"},
-    {"mirostat_tau"},
-    {"mirostat_eta"},
-    {"seed"},
-    {"logit_bias", kHonoured, "by token ids"},
-    {"ignore_eos"},
-    {"speculative.n_max", kHonoured, "max drafted tokens per pass; 0: none"},
-    {"speculative.n_min", kIgnored, kDrafts},
-    {"speculative.p_min", kIgnored, kDrafts},
-    {"grammar", kHonoured, "GBNF if it contains ::=, otherwise Lark"},
-    {"json_schema"},
-    {"n_probs", kHonoured, "up to 20"},
-    {"response_fields"},
-    {"cache_prompt", kIgnored, kCaching},
-    {"n_cache_reuse", kIgnored, kCaching},
-    {"id_slot", kHonoured, "names the slot that holds the text; -1: the server chooses"},
-    {"n_keep", kIgnored, "the whole prompt stays when the context is full"},
-    {"n_discard", kIgnored, "the server decides how much to drop when the context is full"},
-    {"samplers", kIgnored, "samplers run in a fixed order"},
-    {"dynatemp_exponent", kIgnored, kWithoutRange},
-    {"dynatemp_range", kRefused, kNoSampler, "0 0.0"},
-    {"xtc_threshold", kIgnored, kWithoutRange},
-    {"xtc_probability", kRefused, kNoSampler, "0 0.0"},
-    {"top_n_sigma", kRefused, kNoSampler, "-1 -1.0 0 0.0"},
-    {"dry_multiplier", kRefused, kNoSampler, "0 0.0"},
-    {"dry_base", kIgnored, kWithoutRange},
-    {"dry_allowed_length", kIgnored, kWithoutRange},
-    {"dry_penalty_last_n", kIgnored, kWithoutRange},
-    {"dry_sequence_breakers", kIgnored, kWithoutRange},
-    {"min_keep", kRefused, kNoSampler, "0"},
-    {"n_indent", kRefused, "constrain the answer with a grammar", "0"},
-    {"t_max_predict_ms", kRefused, "limit the tokens, or close the connection", "0 -1"},
-    {"return_tokens", kRefused, "use /tokenize", "false"},
-    {"return_progress", kRefused, "a stream sends keep-alive comments", "false"},
-    {"timings_per_token", kRefused, "the last chunk has timings", "false"},
-    {"post_sampling_probs", kRefused, "n_probs shows the model's own probabilities", "false"},
-    {"preserved_tokens", kRefused, "control tokens are never shown", "[]"},
-    {"lora", kRefused, "make a model with this ADAPTER", "[]"},
-    {"model", kHonoured, kModel},
-    // Fields of Ollama and this server.
-    {"options", kHonoured, "same as in /api/generate; the fields above take precedence"},
-    {"num_ctx"},
-    {"keep_alive"},
-    {"cache_salt", kHonoured, "text; requests with different salts share no prefixes"},
-};
+constexpr auto kCompletion = joined_rules(kCompletionPrompt, kShared, kLlamaRules, kShapeRules);
+constexpr auto kInfill = joined_rules(kInfillPrompt, kShared, kLlamaRules, kInfillShape);
 
 }  // namespace
 

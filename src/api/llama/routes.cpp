@@ -112,6 +112,7 @@ void Handlers::apply_template(Call& call) {
   report_unknown_fields(call, request.unknown_fields);
   GenerationRequest& generation = request.generations.front();
   generation.render_only = true;
+  generation.counts_only = true;
   RenderedPrompt prompt(call);
   sources_.generator.run(generation, prompt, call.stop(), call.trace());
   respond(call, {{"prompt", prompt.text()}});

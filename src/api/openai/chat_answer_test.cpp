@@ -107,8 +107,11 @@ TEST(ChatObject, HasReasoningCallsAndLogprobs) {
 }
 
 TEST(ChatObject, ReportsFinishReasons) {
-  const std::pair<const char*, const char*> kReasons[] = {
-      {"stop", "\"stop\""}, {"length", "\"length\""}, {"", "null"}};
+  const std::pair<const char*, const char*> kReasons[] = {{"stop", "\"stop\""},
+                                                          {"length", "\"length\""},
+                                                          {"repetition", "\"length\""},
+                                                          {"repeats", "\"length\""},
+                                                          {"", "null"}};
   for (const auto& [reason, text] : kReasons) {
     Answered it(false);
     it.answer->end({.done_reason = reason, .context = {}});
@@ -274,6 +277,15 @@ TEST(ChatAnswer, LegacyCallsHaveTheOlderForm) {
                                        R"({"name":"f","arguments":""}})") +
                                delta_chunk(R"({"function_call":{"arguments":"{\"a\":1}"}})") +
                                finish_chunk("function_call") + kDoneLine);
+}
+
+// The older form has room for only one call. A broken call is not complete, whatever follows.
+TEST(ChatStream, BrokenLegacyCallDoesNotSetTheReason) {
+  Answered it(true, false, 1, true);
+  it.answer->delta({.events = {{EventKind::kCallBegin, 0, "f", "call_0"}}});
+  it.answer->delta(call_delta(1, "g"));
+  it.answer->end({.done_reason = "stop"});
+  EXPECT_TRUE(it.body().ends_with(finish_chunk("stop") + kDoneLine)) << it.body();
 }
 
 TEST(ChatStream, KeepsLogprobsOfDelayedText) {

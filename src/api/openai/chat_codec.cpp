@@ -1,5 +1,6 @@
 #include "api/openai/chat_codec.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -187,7 +188,7 @@ class ChatStream : public TextAnswer {
  private:
   struct Choice {
     bool role_sent = false;
-    size_t n_calls = 0;  // complete calls
+    size_t n_calls = 0;  // complete calls that the client has
   };
 
   static bool continues(const Event& first, const Event& next) {
@@ -231,7 +232,7 @@ class ChatStream : public TextAnswer {
         part = function({{"index", event.call}}, {{"arguments", text}});
         break;
       case EventKind::kCallEnd:
-        ++choice.n_calls;
+        if (!legacy_calls_ || event.call == 0) ++choice.n_calls;
         return nullptr;
     }
     return part.is_null() ? part : first_part(choice, std::move(part));
@@ -293,6 +294,25 @@ std::string prediction_of(const Fields& fields) {
   return text;
 }
 
+// Sets the tools of "tools", or else those of the older field "functions".
+void read_tools(const Fields& fields, TextRequest& request) {
+  std::vector<Tool>& tools = request.generations.front().tools;
+  for (const Fields& tool : fields.objects("tools")) {
+    const std::string type = tool.text("type");
+    if (!type.empty() && type != "function")
+      refuse("field \"tools\" has a tool of type \"" + type +
+             "\", which is not supported: only functions are");
+  }
+  tools = tools_of(fields);
+  if (tools.empty()) {
+    tools = functions_of(fields);
+    request.legacy_calls = !tools.empty();
+  }
+  if (std::ranges::any_of(tools, [](const Tool& tool) { return tool.name.empty(); }))
+    refuse("field \"" + std::string(request.legacy_calls ? "functions" : "tools") +
+           "\" has a function without a name");
+}
+
 }  // namespace
 
 TextRequest decode_chat(std::string_view body) {
@@ -304,12 +324,10 @@ TextRequest decode_chat(std::string_view body) {
   generation.messages = decode_messages(fields);
   generation.prediction = prediction_of(fields);
   generation.think = think_of(fields);
-  generation.tools = tools_of(fields);
-  if (generation.tools.empty()) {
-    generation.tools = functions_of(fields);
-    request.legacy_calls = !generation.tools.empty();
-  }
+  read_tools(fields, request);
   generation.tool_choice = tool_choice_of(fields, generation.tools);
+  // The older form has room for only one call.
+  if (request.legacy_calls) generation.tool_choice.parallel = false;
   generation.logprobs = fields.flag("logprobs").value_or(false);
   generation.top_logprobs = top_logprobs(fields, "top_logprobs");
   if (generation.model.empty()) refuse("model is required");

@@ -68,12 +68,16 @@ void add_tool_calls(Message& message, const Fields& given, CalledTools& called) 
     message.parts.emplace_back(tool_call_of(*function, ""));
 }
 
+// An assistant message can have no content: it refused, only thought, or only called tools.
 void add_content(Message& message, const Fields& given) {
   const Json* content = given.value("content");
   if (content != nullptr && content->is_string()) {
     message.parts.emplace_back(TextPart{content->get<std::string>()});
   } else if (content != nullptr && content->is_array()) {
     for (const Json& part : *content) message.parts.push_back(part_of(part));
+  } else if (content == nullptr && message.role == "assistant") {
+    std::string refusal = given.text("refusal");
+    if (!refusal.empty()) message.parts.emplace_back(TextPart{std::move(refusal)});
   } else if (!given.has("tool_calls") && !given.has("function_call")) {
     refuse("invalid message content type: " + std::string(go_type(content)));
   }
@@ -103,10 +107,10 @@ ImagePart image_of_url(std::string_view url) {
 }
 
 Json arguments_of(const std::string& text) {
-  constexpr const char* kRefusal = "invalid tool call arguments";
+  if (trimmed(text).empty()) return Json::object();
   std::optional<Json> value = read_inner_json(text);
   if (value && value->is_null()) return Json::object();
-  if (!value || !value->is_object()) refuse(kRefusal);
+  if (!value || !value->is_object()) refuse("invalid tool call arguments");
   return *std::move(value);
 }
 

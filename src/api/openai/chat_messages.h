@@ -19,8 +19,8 @@ std::vector<Message> decode_messages(const Fields& fields);
 // https URL. Throws http::StatusError (400).
 ImagePart image_of_url(std::string_view url);
 
-// Parses the arguments of a call from a text. Null means no arguments. Throws http::StatusError
-// (400).
+// Parses the arguments of a call from a text. A blank text and null mean no arguments. Throws
+// http::StatusError (400).
 Json arguments_of(const std::string& text);
 
 }  // namespace billow::api::openai

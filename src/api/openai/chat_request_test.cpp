@@ -54,6 +54,9 @@ TEST(ChatRequest, FieldsBecomeOptions) {
       {R"("max_tokens":7)", R"({"num_predict":7})"},
       {R"("max_completion_tokens":8)", R"({"num_predict":8})"},
       {R"("max_completion_tokens":8,"max_tokens":7)", R"({"num_predict":7})"},
+      {R"("n_predict":9)", R"({"num_predict":9})"},
+      {R"("n_predict":9,"max_completion_tokens":8)", R"({"num_predict":8})"},
+      {R"("n_predict":9,"max_tokens":null)", R"({"num_predict":9})"},
       {R"("temperature":0)", R"({"temperature":0})"},
       {R"("temperature":null,"top_p":0.5)", R"({"top_p":0.5})"},
       {R"("top_p":0)", R"({"top_p":0})"},
@@ -132,8 +135,75 @@ TEST(ChatRequest, ToolsKeepTheirDeclarations) {
   EXPECT_EQ(tools[0].parameters()->dump(), R"({"type":"object"})");
   const TextRequest older = decode_chat(with(R"("functions":[{"name":"f"}])"));
   EXPECT_TRUE(older.legacy_calls);
+  EXPECT_FALSE(older.generations.at(0).tool_choice.parallel) << "there is room for one call";
   EXPECT_EQ(older.generations.at(0).tools.at(0).declaration.dump(),
             R"({"type":"function","function":{"name":"f"}})");
+}
+
+// A schema is an object or a boolean. Readers of the arguments get it as the client wrote it, and
+// templates get only objects.
+TEST(ChatRequest, SchemasOfToolsCanBeBooleans) {
+  const std::string schema =
+      R"({"type":["object","null"],"properties":{"a":true,"b":false,"c":{"anyOf":[true,)"
+      R"({"properties":{"items":true,"d":{"items":false}}}]}},"$defs":{"Value":true},)"
+      R"("additionalProperties":false})";
+  const std::string tool = R"("tools":[{"type":"function","function":{"name":"f","parameters":)";
+  const std::vector<Tool> tools = decoded(tool + schema + "}}]").tools;
+  ASSERT_EQ(tools.size(), 1u);
+  EXPECT_EQ(tools[0].parameters()->dump(), schema);
+  EXPECT_EQ(declarations_of(tools)[0]["function"]["parameters"].dump(),
+            R"({"type":["object","null"],"properties":{"a":{},"b":{"not":{}},"c":{"anyOf":[{},)"
+            R"({"properties":{"items":{},"d":{"items":{"not":{}}}}}]}},"$defs":{"Value":{}},)"
+            R"("additionalProperties":false})");
+  EXPECT_EQ(decoded(tool + "true}}]").tools.at(0).parameters()->dump(), "{}");
+  EXPECT_EQ(decoded(tool + "false}}]").tools.at(0).parameters()->dump(), R"({"not":{}})");
+  const std::string ollama = R"({"tools":[{"function":{"name":"f","parameters":)" + schema + "}}]}";
+  EXPECT_EQ(tools_of(Fields::parse(ollama, "ChatRequest")).at(0).parameters()->dump(), schema);
+}
+
+TEST(ChatRequest, WrongSchemasOfToolsAreRefused) {
+  const std::string place = "Go struct field ChatCompletionRequest.tools.function.parameters";
+  const std::tuple<const char*, const char*, const char*, const char*> kRows[] = {
+      {"5", "number", "", "api.Parameters"},
+      {R"({"type":5})", "number", ".type", "[]string"},
+      {R"({"type":["object",5]})", "number", ".type", "string"},
+      {R"({"required":"a"})", "string", ".required", "[]string"},
+      {R"({"Properties":[]})", "array", ".properties", "map[string]api.Propertie"},
+      {R"({"properties":{"a":5}})", "number", ".properties", "api.Propertie"},
+      {R"({"properties":{"a":{"type":true}}})", "bool", ".properties.type", "[]string"},
+      {R"({"properties":{"a":{"description":5}}})", "number", ".properties.description", "string"},
+      {R"({"properties":{"a":{"enum":{}}}})", "object", ".properties.enum", "[]interface {}"},
+      {R"({"properties":{"a":{"anyOf":{}}}})", "object", ".properties.anyOf", "[]api.AnyOf"},
+      {R"({"properties":{"a":{"anyOf":["b"]}}})", "string", ".properties.anyOf", "api.AnyOf"},
+      {R"({"properties":{"a":true,"b":{"properties":{"c":[]}}}})", "array",
+       ".properties.properties", "api.Propertie"},
+  };
+  for (const auto& [schema, kind, field, type] : kRows)
+    EXPECT_EQ(refused(with(R"("tools":[{"type":"function","function":{"name":"f","parameters":)" +
+                           std::string(schema) + "}}]")),
+              "json: cannot unmarshal " + std::string(kind) + " into " + place + field +
+                  " of type " + type);
+}
+
+TEST(ChatRequest, ToolsAreFunctionsWithNames) {
+  const std::string place = "field \"tools\" has a ";
+  const std::pair<const char*, std::string> kRefusals[] = {
+      {R"("tools":[{"type":"custom","custom":{"name":"code"}}])",
+       place + "tool of type \"custom\", which is not supported: only functions are"},
+      {R"("tools":[{"type":"function","function":{"name":"f"}},{"type":"web_search"}])",
+       place + "tool of type \"web_search\", which is not supported: only functions are"},
+      {R"("tools":[{"type":"function"}])", place + "function without a name"},
+      {R"("tools":[{"type":"function","function":{"description":"d"}}])",
+       place + "function without a name"},
+      {R"("functions":[{"description":"d"}])", "field \"functions\" has a function without a name"},
+  };
+  for (const auto& [fields, text] : kRefusals) EXPECT_EQ(refused(with(fields)), text) << fields;
+  EXPECT_EQ(decoded(R"("tools":[{"function":{"name":"f"}}])").tools.at(0).name, "f");
+  // Ollama's own API accepts them.
+  const auto ollama = [](const char* tool) {
+    return tools_of(Fields::parse(R"({"tools":[)" + std::string(tool) + "]}", "ChatRequest"));
+  };
+  EXPECT_EQ(ollama(R"({"type":"custom"})").at(0).name, "");
 }
 
 TEST(ChatRequest, ReadsToolChoices) {
@@ -270,6 +340,55 @@ TEST(ChatRequest, EffortsBecomeThinkingLevels) {
             "\"high\", \"xhigh\", \"ultra\", \"max\", or \"none\")");
 }
 
+TEST(ChatRequest, ReasoningMayBeAFlag) {
+  EXPECT_EQ(decoded(R"("reasoning":{"enabled":true})").think.enabled, true);
+  EXPECT_EQ(decoded(R"("reasoning":{"enabled":false})").think.enabled, false);
+  EXPECT_EQ(decoded(R"("reasoning":{"enabled":null})").think.enabled, std::nullopt);
+  EXPECT_EQ(decoded(R"("reasoning":{"enabled":true,"effort":"high"})").think.level, "high");
+  EXPECT_EQ(decoded(R"("reasoning":{"enabled":false,"effort":"high"})").think.enabled, false);
+  EXPECT_EQ(decoded(R"("reasoning":{"enabled":true},"reasoning_effort":"low")").think.level, "low");
+  EXPECT_EQ(decoded(R"("chat_template_kwargs":{"enable_thinking":false})").think.enabled, false);
+}
+
+TEST(ChatRequest, RefusesMembersByName) {
+  const std::pair<const char*, const char*> kRefusals[] = {
+      {R"("reasoning":{"exclude":true})",
+       "field \"reasoning.exclude\" is not supported: thinking is always shown"},
+      {R"("reasoning":{"max_tokens":100})",
+       "field \"reasoning.max_tokens\" is not supported: nothing limits thinking alone; max_tokens "
+       "limits the whole answer"},
+      {R"("chat_template_kwargs":{"add_vision_id":true})",
+       "field \"chat_template_kwargs.add_vision_id\" is not supported: make a model with a "
+       "TEMPLATE that sets it"},
+  };
+  for (const auto& [fields, text] : kRefusals) EXPECT_EQ(refused(with(fields)), text);
+  for (const char* harmless :
+       {R"("reasoning":{"exclude":false,"max_tokens":null,"effort":"low","summary":"auto"})",
+        R"("chat_template_kwargs":{"foo":null,"add_vision_id":false,"enable_thinking":true})",
+        R"("chat_template_kwargs":{},"stream_options":{"continuous_usage_stats":true})"})
+    EXPECT_EQ(refused(with(harmless)), "") << harmless;
+}
+
+TEST(ChatRequest, RefusesWhatLlamaServerWouldHonour) {
+  const std::pair<const char*, const char*> kRefusals[] = {
+      {R"("dry_multiplier":0.8)", "dry_multiplier"},
+      {R"("xtc_probability":0.5)", "xtc_probability"},
+      {R"("top_n_sigma":1)", "top_n_sigma"},
+      {R"("t_max_predict_ms":5)", "t_max_predict_ms"},
+      {R"("lora":[{"id":0,"scale":1}])", "lora"},
+      {R"("post_sampling_probs":true)", "post_sampling_probs"},
+      {R"("include_reasoning":false)", "include_reasoning"},
+      {R"("n_probs":3)", "n_probs"},
+  };
+  for (const auto& [fields, name] : kRefusals)
+    EXPECT_TRUE(
+        refused(with(fields)).starts_with("field \"" + std::string(name) + "\" is not supported: "))
+        << fields;
+  EXPECT_EQ(refused(with(R"("dry_multiplier":0,"dry_base":1.75,"xtc_probability":0.0,"lora":[],)"
+                         R"("top_n_sigma":-1,"include_reasoning":true,"timings_per_token":true)")),
+            "");
+}
+
 TEST(ChatRequest, PartsStayOneMessage) {
   const auto messages = messages_of(R"(
       {"role":"User","content":[{"type":"text","text":"What is it?"},
@@ -334,6 +453,32 @@ TEST(ChatRequest, CallsAndThinkingStayInTheMessage) {
   EXPECT_EQ(messages[0].thinking(), "hm");
 }
 
+TEST(ChatRequest, AssistantsMayHaveNoContent) {
+  const auto messages = messages_of(R"(
+      {"role":"assistant","content":null,"refusal":"I will not."},
+      {"role":"Assistant","reasoning":"hm"},
+      {"role":"assistant","content":null,"refusal":null},
+      {"role":"assistant","content":"a","refusal":"b"})");
+  ASSERT_EQ(messages.size(), 4u);
+  EXPECT_EQ(messages[0].text(), "I will not.");
+  EXPECT_EQ(messages[1].text(), "");
+  EXPECT_EQ(messages[1].thinking(), "hm");
+  EXPECT_TRUE(messages[2].parts.empty());
+  EXPECT_EQ(messages[3].text(), "a");
+}
+
+TEST(ChatRequest, BlankArgumentsAreNoArguments) {
+  for (const char* arguments : {R"("")", R"(" \n")", "null"}) {
+    const std::string call = R"({"name":"f","arguments":)" + std::string(arguments) + "}";
+    for (const std::string& fields :
+         {R"("tool_calls":[{"function":)" + call + "}]", "\"function_call\":" + call}) {
+      const auto messages = messages_of(R"({"role":"assistant",)" + fields + "}");
+      ASSERT_EQ(messages.at(0).tool_calls().size(), 1u) << fields;
+      EXPECT_EQ(messages[0].tool_calls()[0]->arguments, Json::object()) << fields;
+    }
+  }
+}
+
 TEST(ChatRequest, RefusesInOllamasWords) {
   const auto content = [](const char* text) {
     return with_messages(R"({"role":"user","content":)" + std::string(text) + "}");
@@ -359,6 +504,8 @@ TEST(ChatRequest, RefusesInOllamasWords) {
       {with(R"("top_logprobs":-1)"), "top_logprobs must be between 0 and 20"},
       {with(R"("keep_alive":true)"), "Unsupported type: 'bool'"},
       {with(R"("keep_alive":{})"), "Unsupported type: 'map[string]interface {}'"},
+      {with(R"("options":{"num_predict":"2"})"), "option \"num_predict\" must be of type integer"},
+      {with(R"("num_ctx":"x")"), "option \"num_ctx\" must be of type integer"},
       {content("null"), "invalid message content type: <nil>"},
       {content("5"), "invalid message content type: float64"},
       {content("{}"), "invalid message content type: map[string]interface {}"},
@@ -378,7 +525,6 @@ TEST(ChatRequest, RefusesInOllamasWords) {
       {content(R"([{"type":"input_audio","input_audio":{"data":"AAAA"}}])"),
        "input_audio is not supported: no model here accepts audio; send the spoken text"},
       {arguments(R"("{")"), "invalid tool call arguments"},
-      {arguments(R"("")"), "invalid tool call arguments"},
       {arguments(R"("[1]")"), "invalid tool call arguments"},
       {arguments(R"("{} x")"), "invalid tool call arguments"},
       {arguments(deep.c_str()), "invalid tool call arguments"},

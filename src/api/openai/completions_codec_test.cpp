@@ -118,6 +118,7 @@ TEST(CompletionRequest, FieldsBecomeOptions) {
   EXPECT_EQ(sampling(R"("top_p":0.25)").top_p, 0.25);
   EXPECT_EQ(sampling(R"("temperature":0)").temperature, 0.0);
   EXPECT_EQ(options(R"("max_tokens":5)").num_predict, 5);
+  EXPECT_EQ(options(R"("n_predict":6)").num_predict, 6);
   EXPECT_EQ(sampling(R"("seed":1,"frequency_penalty":1,"presence_penalty":2)"),
             (scheduler::Sampling{.temperature = 1.0,
                                  .top_p = 1.0,
@@ -144,6 +145,8 @@ TEST(CompletionRequest, RefusesInOllamasWords) {
   const std::pair<const char*, const char*> kRefusals[] = {
       {"", "EOF"},
       {R"({"logprobs":21})", "top_logprobs must be between 0 and 20"},
+      {R"({"dry_multiplier":0.5})",
+       "field \"dry_multiplier\" is not supported: this server has no such sampler"},
       {R"({"stop":["a",1]})", "invalid type for 'stop' field: float64"},
       {R"({"stop":[null]})", "invalid type for 'stop' field: <nil>"},
       {R"({"stop":[{}]})", "invalid type for 'stop' field: map[string]interface {}"},

@@ -1,7 +1,9 @@
 #include "api/openai/errors.h"
 
+#include "api/error_texts.h"
 #include "api/fields.h"
 #include "base/json.h"
+#include "base/one_line.h"
 #include "http/status.h"
 
 namespace billow::api::openai {
@@ -14,7 +16,10 @@ std::string error_json(int status, std::string_view text) {
   error["message"] = text;
   error["type"] = type;
   error["param"] = nullptr;
-  error["code"] = nullptr;
+  if (text.starts_with(kPromptTooLong))
+    error["code"] = "context_length_exceeded";
+  else
+    error["code"] = nullptr;
   Json object;
   object["error"] = std::move(error);
   return to_text(object);
@@ -26,7 +31,9 @@ http::Response error_response(int status, std::string_view text) {
           .body = error_json(status, text) + "\n"};
 }
 
-void refuse(const std::string& text) { throw http::StatusError(400, text); }
+void refuse(const std::string& text) {
+  throw http::StatusError(400, one_line(text, kMaxRefusalBytes));
+}
 
 std::string_view go_type(const Json* value) noexcept {
   if (value == nullptr || value->is_null()) return "<nil>";

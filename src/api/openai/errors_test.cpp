@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "api/error_texts.h"
 #include "base/json.h"
 
 namespace billow::api::openai {
@@ -23,6 +24,12 @@ TEST(Errors, TypeDependsOnStatus) {
     EXPECT_EQ(response.body, R"({"error":{"message":"no \"x\" \u003cy\u003e","type":")" +
                                  std::string(type) + R"(","param":null,"code":null}})" + "\n");
   }
+}
+
+TEST(Errors, PromptsBeyondTheContextHaveACode) {
+  const Json json = Json::parse(error_json(400, std::string(kPromptTooLong) + " of 512"));
+  EXPECT_EQ(json["error"]["code"], "context_length_exceeded");
+  EXPECT_EQ(json["error"]["type"], "invalid_request_error");
 }
 
 TEST(Errors, AnyBytesBecomeValidJson) {

@@ -1,5 +1,7 @@
 #include "api/openai/field_tables.h"
 
+#include "api/openai/llama_rules.h"
+
 namespace billow::api::openai {
 namespace {
 
@@ -9,13 +11,21 @@ constexpr const char* kAccounts = "it is for accounts of the provider";
 constexpr const char* kCaching = "common prefixes of prompts are always cached";
 constexpr const char* kTextOnly = "answers are text";
 constexpr const char* kVllmOnly = "this server has nothing similar";
+// Benchmarks of vLLM always ask for continuous_usage_stats, and do without them.
+constexpr const char* kStreamOptions =
+    "include_usage; continuous_usage_stats is ignored: only the last chunk has usage";
+constexpr const char* kTemplateArguments =
+    "enable_thinking, thinking, reasoning_effort; others are refused unless null or false";
+constexpr const char* kNoTimings = "answers of this route have no timings";
+constexpr const char* kNoProgress = "a stream sends keep-alive comments";
 
-// In the order of OpenAI's documentation, then the extensions of others.
+// In the order of OpenAI's documentation, then the extensions of others. The rows that requests
+// share with llama-server's own follow.
 constexpr FieldRule kChat[] = {
     {"model"},
     {"messages"},
     {"stream"},
-    {"stream_options", kHonoured, "include_usage"},
+    {"stream_options", kHonoured, kStreamOptions},
     {"max_tokens"},
     {"max_completion_tokens", kHonoured, "max_tokens takes precedence"},
     {"temperature", kHonoured, "default 1"},
@@ -35,7 +45,7 @@ constexpr FieldRule kChat[] = {
     {"functions", kHonoured, "same as tools, with calls in the older form"},
     {"function_call", kHonoured, "same as tool_choice"},
     {"reasoning_effort"},
-    {"reasoning", kHonoured, "effort"},
+    {"reasoning", kHonoured, "effort, enabled; exclude and max_tokens are refused"},
     {"modalities", kRefused, kTextOnly, R"(["text"] [])"},
     {"audio", kRefused, kTextOnly},
     {"web_search_options", kRefused, "this server does not search"},
@@ -49,6 +59,9 @@ constexpr FieldRule kChat[] = {
     {"prompt_cache_key", kIgnored, kCaching},
     {"prompt_cache_retention", kIgnored, kCaching},
     // Extensions of vLLM and llama-server.
+    {"n_predict", kHonoured, "max_tokens and max_completion_tokens take precedence"},
+    {"n_cmpl", kRefused, "use n", "1"},
+    {"n_probs", kRefused, "use logprobs and top_logprobs", "0"},
     {"top_k"},
     {"min_p"},
     {"typical_p"},
@@ -80,7 +93,13 @@ constexpr FieldRule kChat[] = {
     {"add_generation_prompt", kRefused, "a final assistant message is continued", "true"},
     {"continue_final_message", kIgnored, "a final assistant message is always continued"},
     {"chat_template", kRefused, "make a model with this TEMPLATE"},
-    {"chat_template_kwargs", kHonoured, "enable_thinking, thinking, reasoning_effort"},
+    {"chat_template_kwargs", kHonoured, kTemplateArguments},
+    {"include_reasoning", kRefused,
+     "thinking is always shown; with reasoning_effort \"none\" there is none", "true"},
+    {"reasoning_format", kIgnored, "thinking always has a field of its own"},
+    {"thinking_budget_tokens", kRefused, kNoBudget, "-1"},
+    {"timings_per_token", kIgnored, kNoTimings},
+    {"return_progress", kIgnored, kNoProgress},
     {"documents", kRefused, "put them into a message", "[]"},
     {"skip_special_tokens", kRefused, "control tokens are never shown", "true"},
     {"include_stop_str_in_output", kRefused, "stop strings are never shown", "false"},
@@ -101,7 +120,7 @@ constexpr FieldRule kCompletion[] = {
     {"prompt", kHonoured, "a text or token ids, or a list of them; without a template"},
     {"suffix", kHonoured, "uses the model's fill-in-the-middle template"},
     {"stream"},
-    {"stream_options", kHonoured, "include_usage"},
+    {"stream_options", kHonoured, kStreamOptions},
     {"max_tokens"},
     {"max_completion_tokens", kHonoured, "max_tokens takes precedence"},
     {"temperature", kHonoured, "default 1"},
@@ -118,6 +137,9 @@ constexpr FieldRule kCompletion[] = {
     {"response_format", kHonoured, "text, json_object, json_schema"},
     {"user", kIgnored, kAccounts},
     // Extensions of vLLM and llama-server.
+    {"n_predict", kHonoured, "max_tokens and max_completion_tokens take precedence"},
+    {"n_cmpl", kRefused, "use n", "1"},
+    {"n_probs", kRefused, "use logprobs", "0"},
     {"top_k"},
     {"min_p"},
     {"typical_p"},
@@ -150,6 +172,8 @@ constexpr FieldRule kCompletion[] = {
     {"skip_special_tokens", kRefused, "control tokens are never shown", "true"},
     {"include_stop_str_in_output", kRefused, "stop strings are never shown", "false"},
     {"truncate_prompt_tokens", kRefused, "shorten the prompt"},
+    {"timings_per_token", kIgnored, kNoTimings},
+    {"return_progress", kIgnored, kNoProgress},
     {"cache_prompt", kIgnored, kCaching},
     {"id_slot", kHonoured, "names the slot that holds the text; -1: the server chooses"},
     {"priority", kIgnored, "the header X-Billow-Priority: bulk lets others go first"},
@@ -178,7 +202,8 @@ constexpr FieldRule kResponse[] = {
     {"include", kHonoured, "message.output_text.logprobs; nothing else can be included"},
     {"text", kHonoured, "format; models have no setting for verbosity: describe it in the prompt"},
     {"reasoning", kHonoured,
-     "effort; with a summary, thinking is shown as one, otherwise as content"},
+     "effort, enabled; with a summary, thinking is shown as one, otherwise as content; exclude and "
+     "max_tokens are refused"},
     {"tools", kHonoured, "function, custom, local_shell, namespace; see below for others"},
     {"tool_choice", kHonoured, "auto, none, required, one tool, allowed_tools"},
     {"parallel_tool_calls"},
@@ -203,6 +228,7 @@ constexpr FieldRule kResponse[] = {
     // Extensions of vLLM and llama-server.
     {"max_tokens", kHonoured, "max_output_tokens takes precedence"},
     {"max_completion_tokens", kHonoured, "max_output_tokens takes precedence"},
+    {"n_predict", kHonoured, "max_output_tokens takes precedence"},
     {"stop"},
     {"seed"},
     {"frequency_penalty"},
@@ -218,7 +244,7 @@ constexpr FieldRule kResponse[] = {
     {"mirostat_tau"},
     {"mirostat_eta"},
     {"reasoning_effort", kHonoured, "reasoning.effort takes precedence"},
-    {"chat_template_kwargs", kHonoured, "enable_thinking, thinking, reasoning_effort"},
+    {"chat_template_kwargs", kHonoured, kTemplateArguments},
     // Fields of Ollama and this server.
     {"options", kHonoured, "same as in /api/chat; OpenAI's fields take precedence"},
     {"num_ctx"},
@@ -226,10 +252,14 @@ constexpr FieldRule kResponse[] = {
     {"cache_salt", kHonoured, "text; requests with different salts share no prefixes"},
 };
 
+constexpr auto kAllChat = joined_rules(kChat, kLlamaRules, kShapeRules);
+constexpr auto kAllCompletion = joined_rules(kCompletion, kLlamaRules, kShapeRules);
+constexpr auto kAllResponse = joined_rules(kResponse, kLlamaRules, kShapeRules);
+
 }  // namespace
 
-const FieldTable kChatFields{"POST /v1/chat/completions", kChat};
-const FieldTable kCompletionFields{"POST /v1/completions", kCompletion};
-const FieldTable kResponseFields{"POST /v1/responses", kResponse};
+const FieldTable kChatFields{"POST /v1/chat/completions", kAllChat};
+const FieldTable kCompletionFields{"POST /v1/completions", kAllCompletion};
+const FieldTable kResponseFields{"POST /v1/responses", kAllResponse};
 
 }  // namespace billow::api::openai

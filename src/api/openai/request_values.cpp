@@ -12,9 +12,11 @@
 #include "api/grammar_fields.h"
 #include "api/openai/errors.h"
 #include "api/openai/field_tables.h"
+#include "api/openai/llama_rules.h"
 #include "api/request_options.h"
 #include "base/go_text.h"
 #include "base/json.h"
+#include "base/text.h"
 
 namespace billow::api::openai {
 namespace {
@@ -113,15 +115,14 @@ void put_stop(Json& options, const Json* stop, TextRoute route) {
 // Returns `options`, overridden by what the request sets.
 Options options_over(Json options, const Fields& fields, TextRoute route) {
   options.update(extensions(fields));
-  auto n_max = fields.integer("max_tokens");
-  const auto n_max_by_new_name = fields.integer("max_completion_tokens");
-  if (!n_max) n_max = n_max_by_new_name;
+  std::optional<int64_t> n_max;
+  for (const char* name : {"n_predict", "max_completion_tokens", "max_tokens"})
+    if (const auto value = fields.integer(name)) n_max = value;
   if (n_max) options["num_predict"] = *n_max;
   for (const auto& [field, option] : kIntegers)
     if (const auto value = fields.integer(field)) options[option] = *value;
   for (const auto& [field, option] : kNumbers)
     if (const auto value = fields.number(field)) options[option] = *value;
-  if (route == TextRoute::kCompletions && fields.number("top_p") == 0.0) options["top_p"] = 1.0;
   put_stop(options, fields.value("stop"), route);
   Options made = options_of(options);
   made.sampling.logit_bias = logit_bias_of(fields);
@@ -138,6 +139,34 @@ constexpr std::array kEfforts{
     Effort{"medium", true, "medium"}, Effort{"high", true, "high"},   Effort{"max", true, "max"},
     Effort{"xhigh", true, "max"},     Effort{"ultra", true, "max"},
 };
+
+// The members of chat_template_kwargs that have their effect. Templates see no others.
+constexpr std::array<std::string_view, 3> kTemplateArguments = {"enable_thinking", "thinking",
+                                                                "reasoning_effort"};
+
+// Refuses a member, unless it is null or a flag that is not set.
+void refuse_member(std::string_view object, const std::string& name, const Json& value,
+                   std::string_view note) {
+  if (value.is_null() || (value.is_boolean() && !value.get<bool>())) return;
+  refuse("field \"" + std::string(object) + "." + name +
+         "\" is not supported: " + std::string(note));
+}
+
+void check_template_arguments(const Fields& arguments) {
+  for (const auto& [name, value] : arguments.all().items()) {
+    if (std::ranges::find(kTemplateArguments, lower_case(name)) == kTemplateArguments.end())
+      refuse_member("chat_template_kwargs", name, value,
+                    "make a model with a TEMPLATE that sets it");
+  }
+}
+
+void check_reasoning(const Fields& reasoning) {
+  for (const auto& [name, value] : reasoning.all().items()) {
+    const std::string known = lower_case(name);
+    if (known == "exclude") refuse_member("reasoning", name, value, "thinking is always shown");
+    if (known == "max_tokens") refuse_member("reasoning", name, value, kNoBudget);
+  }
+}
 
 }  // namespace
 
@@ -185,7 +214,10 @@ Options sampling_options(const Fields& fields, TextRoute route) {
   Json options;
   options["temperature"] = 1.0;
   options["top_p"] = 1.0;
-  return options_over(std::move(options), fields, route);
+  Options made = options_over(std::move(options), fields, route);
+  // As in Ollama.
+  if (route == TextRoute::kCompletions && fields.number("top_p") == 0.0) made.sampling.top_p = 1.0;
+  return made;
 }
 
 Options given_options(const Fields& fields) {
@@ -203,10 +235,15 @@ int top_logprobs(const Fields& fields, std::string_view name) {
 Think think_of(const Fields& fields) {
   std::string effort;
   const auto arguments = fields.fields("chat_template_kwargs");
+  if (arguments) check_template_arguments(*arguments);
   if (arguments) effort = arguments->text("reasoning_effort");
   const auto reasoning = fields.fields("reasoning");
+  if (reasoning) check_reasoning(*reasoning);
+  const auto reasons = reasoning ? reasoning->flag("enabled") : std::nullopt;
+  if (reasons == false) return {.enabled = false};
   if (reasoning && reasoning->has("effort")) effort = reasoning->text("effort");
   if (effort.empty()) effort = fields.text("reasoning_effort");
+  if (effort.empty() && reasons) return {.enabled = reasons};
   if (effort.empty() && arguments) {
     for (const char* name : {"enable_thinking", "thinking"})
       if (const auto enabled = arguments->flag(name)) return {.enabled = enabled};

@@ -36,12 +36,13 @@ Fields parse_body(std::string_view body, std::string_view type);
 // streamed.
 TextRequest decode_common(const Fields& fields, TextRoute route);
 
-// Parses the options. temperature and top_p are 1.0 by default, even if the model sets others. Also
-// accepts options of vLLM and llama-server (top_k, min_p, mirostat ...), an object "options" as in
-// Ollama's API, and "num_ctx". OpenAI's fields take precedence.
+// Parses the options. temperature and top_p are 1.0 by default, even if the model sets others. On
+// kCompletions, a top_p of 0 is 1.0, too. Also accepts options of vLLM and llama-server (n_predict,
+// top_k, min_p, mirostat ...), an object "options" as in Ollama's API, and "num_ctx". OpenAI's
+// fields take precedence.
 Options sampling_options(const Fields& fields, TextRoute route);
 
-// Parses the same without defaults: only options that the request sets.
+// Parses the same without defaults: only options that the request sets, unchanged.
 Options given_options(const Fields& fields);
 
 // Parses only the object "options" and "num_ctx".
@@ -56,7 +57,8 @@ size_t choices_of(const Fields& fields, std::string_view name);
 // Parses a number from 0 to 20; default 0.
 int top_logprobs(const Fields& fields, std::string_view name);
 
-// Parses reasoning.effort or reasoning_effort.
+// Parses reasoning.enabled, reasoning.effort, reasoning_effort and the flags of
+// chat_template_kwargs. Refuses members of these objects that are not honoured.
 Think think_of(const Fields& fields);
 
 }  // namespace billow::api::openai

@@ -185,6 +185,7 @@ class ResponseAnswer : public CallAnswer {
   void restart(size_t) override {
     open_.reset();
     output_.clear();
+    n_items_ = 0;
     logprobs_.clear();
   }
 
@@ -202,8 +203,7 @@ class ResponseAnswer : public CallAnswer {
   bool end(const Ending& ending) override {
     const bool is_cut = is_cut_off(ending);
     std::string text = opening();
-    // Drops a call that was cut off, so that nobody runs it.
-    if (open_ && open_->text_form != nullptr) close(text, is_cut ? "incomplete" : "completed");
+    leave(text, is_cut ? "incomplete" : "completed");
     Json response = response_json(is_cut ? "incomplete" : "completed");
     if (is_cut) response["incomplete_details"]["reason"] = "max_output_tokens";
     if (!is_cut) {
@@ -265,7 +265,7 @@ class ResponseAnswer : public CallAnswer {
   }
 
   // Returns the place of the open item, the first fields of each of its events.
-  Json place() const { return {{"item_id", open_->id}, {"output_index", output_.size()}}; }
+  Json place() const { return {{"item_id", open_->id}, {"output_index", n_items_}}; }
   Json part_place() const {
     Json at = place();
     at[open_->text_form->index] = 0;
@@ -276,7 +276,7 @@ class ResponseAnswer : public CallAnswer {
     return fields;
   }
   Json item_fields(const char* status, bool has_part = true) const {
-    return {{"output_index", output_.size()}, {"item", item_json(*open_, status, has_part)}};
+    return {{"output_index", n_items_}, {"item", item_json(*open_, status, has_part)}};
   }
 
   void add(std::string& text, const Event& event, const std::vector<Logprob>& logprobs) {
@@ -296,7 +296,7 @@ class ResponseAnswer : public CallAnswer {
 
   void add_text(std::string& text, const TextForm& form, const std::string& piece,
                 const std::vector<Logprob>& logprobs) {
-    if (open_ && open_->text_form != &form) close(text, "completed");
+    if (open_ && open_->text_form != &form) leave(text, "completed");
     if (!open_) {
       open_.emplace(OpenItem{.text_form = &form, .id = random_id(form.prefix, 24)});
       emit(text, "response.output_item.added", item_fields("in_progress", false));
@@ -314,7 +314,7 @@ class ResponseAnswer : public CallAnswer {
   }
 
   void begin_call(std::string& text, const Event& event) {
-    if (open_) close(text, "completed");
+    leave(text, "completed");
     const auto shape = request_.shapes.find(event.text);
     OpenItem item{
         .shape = shape != request_.shapes.end() ? shape->second : CallShape{.name = event.text},
@@ -332,13 +332,23 @@ class ResponseAnswer : public CallAnswer {
       emit(text, open_->kind().delta, with(place(), "delta", piece));
   }
 
+  // Ends the open item, if there is one, because another item or the end follows. Drops a call,
+  // which is broken or cut off, so that nobody runs it. If clients know the call, its place stays
+  // empty.
+  void leave(std::string& text, const char* status) {
+    if (!open_) return;
+    if (open_->text_form != nullptr) return close(text, status);
+    if (open_->kind().text != nullptr) ++n_items_;
+    open_.reset();
+  }
+
   void close(std::string& text, const char* status) {
     if (open_->text_form != nullptr)
       close_text(text);
     else
       close_call(text);
     Json item = item_json(*open_, status);
-    emit(text, "response.output_item.done", {{"output_index", output_.size()}, {"item", item}});
+    emit(text, "response.output_item.done", {{"output_index", n_items_++}, {"item", item}});
     output_.push_back(std::move(item));
     open_.reset();
   }
@@ -373,6 +383,7 @@ class ResponseAnswer : public CallAnswer {
   TokensOfTexts logprobs_;
   std::optional<OpenItem> open_;
   Json output_ = Json::array();  // completed items
+  size_t n_items_ = 0;           // completed items, and calls that were dropped
 };
 
 }  // namespace

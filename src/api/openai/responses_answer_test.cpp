@@ -121,6 +121,14 @@ TEST(ResponseObject, IsIncompleteIfCutOff) {
   EXPECT_EQ(it.body(), response("incomplete", "null", "[" + message("a") + "]", kUsage) + "\n");
 }
 
+TEST(ResponseObject, IsIncompleteIfATokenRepeats) {
+  Answered it;
+  it.answer->delta(text_delta("a"));
+  it.answer->end({.done_reason = "repeats", .n_prompt = 11, .n_cached = 4, .n_generated = 2});
+  EXPECT_EQ(it.stored["status"], "incomplete");
+  EXPECT_EQ(it.stored["incomplete_details"]["reason"], "max_output_tokens");
+}
+
 TEST(ResponseObject, Restarts) {
   Answered it;
   it.answer->delta(text_delta("gone"));
@@ -211,6 +219,40 @@ TEST(ResponseStream, StreamsArguments) {
               R"("output_index":1,"item":{"id":"fc_*","type":"function_call",)"
               R"("status":"completed","call_id":"call_0","name":"f","arguments":"{\"a\":1}"})")})
     EXPECT_NE(it.body().find(part), std::string::npos) << part << it.body();
+}
+
+// Deltas with a call that is broken in its arguments, then what follows.
+Delta broken_call() {
+  return {.events = {{EventKind::kCallBegin, 0, "f", "call_0"},
+                     {EventKind::kCallArguments, 0, "{\"a\": 1 oops"}}};
+}
+
+TEST(ResponseObject, DropsABrokenCall) {
+  for (const bool has_text : {true, false}) {
+    Answered it;
+    it.answer->delta(broken_call());
+    it.answer->delta(has_text ? text_delta("bye") : call_delta(1, "g"));
+    it.answer->end(kEnding);
+    ASSERT_EQ(it.stored["output"].size(), 1u) << it.body();
+    EXPECT_EQ(it.stored["output"][0]["type"], has_text ? "message" : "function_call");
+    if (!has_text) {
+      EXPECT_EQ(it.stored["output"][0]["name"], "g");
+    }
+  }
+}
+
+TEST(ResponseStream, BrokenCallIsNeverDone) {
+  Answered it(kStream);
+  it.answer->delta(broken_call());
+  it.answer->delta(text_delta("bye"));
+  it.answer->end(kEnding);
+  EXPECT_EQ(it.types(),
+            "created in_progress output_item.added function_call_arguments.delta "
+            "output_item.added content_part.added output_text.delta output_text.done "
+            "content_part.done output_item.done completed ");
+  EXPECT_NE(it.body().find(R"("output_index":1,"item":{"id":"msg_*")"), std::string::npos)
+      << "the place of the call stays empty: " << it.body();
+  EXPECT_EQ(it.stored["output"].size(), 1u);
 }
 
 TEST(ResponseStream, CallsHaveTheFormOfTheirTool) {

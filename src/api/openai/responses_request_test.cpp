@@ -188,6 +188,14 @@ TEST(ResponseItems, AreRefusedWithTheirIndex) {
             "input[0]: invalid tool call arguments");
 }
 
+TEST(ResponseTools, SchemasCanBeBooleans) {
+  const std::string schema =
+      R"({"type":["object","null"],"properties":{"a":true,"b":{"anyOf":[true]}}})";
+  const ResponseRequest request =
+      decoded(with(R"("tools":[{"type":"function","name":"f","parameters":)" + schema + "}]"));
+  EXPECT_EQ(request.generation.tools.at(0).parameters()->dump(), schema);
+}
+
 TEST(ResponseTools, BecomeFunctions) {
   const ResponseRequest request = decoded(with(
       R"("tools":[{"type":"function","name":"f","strict":true,"parameters":{"type":"object"}},)"

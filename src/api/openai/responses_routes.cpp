@@ -65,7 +65,7 @@ void count_tokens(Call& call, Generator& generator, ResponseStore& store) {
   report_unknown_fields(call, request.unknown_fields);
   report_left_out(call, request.left_out);
   request.generation.render_only = true;
-  request.generation.truncate = true;  // the prompt is only counted
+  request.generation.counts_only = true;
   RenderedPrompt prompt(call);
   generator.run(request.generation, prompt, call.stop(), call.trace());
   respond(call,

@@ -6,7 +6,6 @@
 #include <iterator>
 #include <memory>
 #include <optional>
-#include <random>
 #include <string>
 #include <string_view>
 
@@ -18,6 +17,7 @@
 #include "api/openai/completions_codec.h"
 #include "api/openai/embeddings_codec.h"
 #include "api/openai/responses_routes.h"
+#include "api/random_id.h"
 #include "api/stored_models.h"
 #include "base/json.h"
 #include "http/status.h"
@@ -30,8 +30,7 @@ using MakeAnswer = std::unique_ptr<TextAnswer> (*)(Call& call, AnswerHead head,
                                                    const TextRequest& request, SteadyNow now);
 
 AnswerHead new_head(std::string_view prefix, const std::string& model) {
-  std::random_device random;
-  return {.id = std::string(prefix) + std::to_string(random() % 999),
+  return {.id = random_id(prefix, 24),
           .created = static_cast<int64_t>(std::time(nullptr)),
           .model = model};
 }

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <set>
+#include <string>
 
 #include "api/openai/test_call.h"
 #include "base/error.h"
@@ -76,6 +78,20 @@ TEST(Routes, ChatsAndCompletes) {
   EXPECT_EQ(fixture.generator.request.prompt, "p");
 
   EXPECT_TRUE(fixture.answer(kChat, kHelloStream).ends_with("data: [DONE]\n\n"));
+}
+
+TEST(Routes, AnswersHaveUniqueIds) {
+  Fixture fixture;
+  fixture.generator.script = say_hello;
+  const auto id = [&](const char* pattern, const char* body) {
+    return Json::parse(fixture.answer(pattern, body)).at("id").get<std::string>();
+  };
+  std::set<std::string> ids;
+  for (int i = 0; i < 200; ++i) ids.insert(id(kChat, kHello));
+  EXPECT_EQ(ids.size(), 200u);
+  EXPECT_EQ(ids.begin()->size(), std::string("chatcmpl-").size() + 24);
+  EXPECT_EQ(id("/v1/completions", R"({"model":"m","prompt":"p"})").size(),
+            std::string("cmpl-").size() + 24);
 }
 
 TEST(Routes, HeaderEnablesLiveEvents) {

@@ -36,7 +36,7 @@ Json Usage::to_json() const {
 
 Json finish_reason(std::string_view reason) {
   // Clients know no other reason for an answer that was cut off.
-  if (reason == "repetition") return "length";
+  if (reason == "repetition" || reason == "repeats") return "length";
   return reason.empty() ? Json(nullptr) : Json(std::string(reason));
 }
 

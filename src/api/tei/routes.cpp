@@ -68,6 +68,7 @@ std::string chat_tokens(Call& call, Generator& generator, const ServedModel& mod
   openai::TextRequest request = openai::decode_chat(body.dump());
   report_unknown_fields(call, request.unknown_fields);
   request.generations.front().render_only = true;
+  request.generations.front().counts_only = true;
   RenderedPrompt prompt(call);
   generator.run(request.generations.front(), prompt, call.stop(), call.trace());
   return prompt_tokens_json(model.weights->tokenizer, fields, prompt.text(), false,
