@@ -64,17 +64,20 @@ bool is_plain_name(std::string_view name) {
   });
 }
 
-std::map<std::string, double> alphas_of(const DocumentFields& fields) {
+std::vector<std::pair<std::string, double>> alphas_of(const DocumentFields& fields,
+                                                      std::string_view text) {
   constexpr const char* kField = "alpha_pattern";
-  std::map<std::string, double> all;
   const Document* found = fields.find(kField);
-  if (found == nullptr) return all;
+  if (found == nullptr) return {};
   if (!found->is_object()) fields.refuse(kField, "must be an object");
-  for (const auto& [name, value] : found->items()) {
+  std::vector<std::pair<std::string, double>> all;
+  for (std::string& name : names_in_order(text, kField)) {
+    const Document& value = found->at(name);
     if (!is_plain_name(name))
       refuse(kField, "a regular expression is not supported; write out the modules' names");
     if (!value.is_number()) fields.refuse(kField, "must have numbers for values");
-    all[name] = checked_alpha(fields, kField, value.get<double>());
+    const double alpha = checked_alpha(fields, kField, value.get<double>());
+    all.emplace_back(std::move(name), alpha);
   }
   return all;
 }
@@ -87,16 +90,17 @@ bool is_end_of(std::string_view end, std::string_view module) {
 }  // namespace
 
 double AdapterSettings::alpha_of(std::string_view module, uint64_t rank) const {
-  double own = alpha;
-  for (const auto& [end, value] : alphas)
-    if (is_end_of(end, module)) own = value;
+  const auto found = std::ranges::find_if(
+      alphas, [&](const auto& pattern) { return is_end_of(pattern.first, module); });
+  const double own = found == alphas.end() ? alpha : found->second;
   return scales_by_root ? own * std::sqrt(static_cast<double>(rank)) : own;
 }
 
 AdapterSettings read_adapter_settings(const Sources& sources) {
-  const std::optional<Document> document = sources.document(kFile);
-  if (!document) throw Error(ErrorCode::kNotFound, fmt::format("{} is missing", kFile));
-  const DocumentFields fields(*document, kFile);
+  const std::optional<std::string> text = sources.text(kFile);
+  if (!text) throw Error(ErrorCode::kNotFound, fmt::format("{} is missing", kFile));
+  const Document document = parse_document(*text, kFile);
+  const DocumentFields fields(document, kFile);
   const std::string kind = fields.text("peft_type").value_or("");
   if (kind != "LORA")
     refuse("peft_type", fmt::format("'{}' is not supported; it must be LORA", kind));
@@ -114,7 +118,7 @@ AdapterSettings read_adapter_settings(const Sources& sources) {
   const std::optional<double> alpha = fields.number("lora_alpha");
   if (!alpha) fields.refuse("lora_alpha", "is missing");
   settings.alpha = checked_alpha(fields, "lora_alpha", *alpha);
-  settings.alphas = alphas_of(fields);
+  settings.alphas = alphas_of(fields, *text);
   settings.scales_by_root = fields.flag("use_rslora").value_or(false);
   settings.stores_turned = fields.flag("fan_in_fan_out").value_or(false);
   return settings;

@@ -2,9 +2,10 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "convert/sources.h"
 
@@ -12,9 +13,11 @@ namespace billow::convert {
 
 struct AdapterSettings {
   double alpha = 0;
-  std::map<std::string, double> alphas;  // by suffix of the module name; other modules use `alpha`
-  bool scales_by_root = false;           // "use_rslora": divides by the square root of the rank
-  bool stores_turned = false;            // "fan_in_fan_out": weights are [inputs][outputs]
+  // By the end of the module's name, in the order of the file. The first match decides, as in peft.
+  // Other modules use `alpha`.
+  std::vector<std::pair<std::string, double>> alphas;
+  bool scales_by_root = false;  // "use_rslora": divides by the square root of the rank
+  bool stores_turned = false;   // "fan_in_fan_out": weights are [inputs][outputs]
 
   // Returns the factor of a module's matrix product. GGUF readers divide the factor by the rank.
   double alpha_of(std::string_view module, uint64_t rank) const;

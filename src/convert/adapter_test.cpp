@@ -181,6 +181,33 @@ TEST_F(Adapter, ScalesPairsWithOtherAlpha) {
   EXPECT_EQ(gguf::as_float(*make().find("adapter.lora.alpha")), 12) << "6 times the root of 4";
 }
 
+// peft uses the first name that matches, in the order of the file.
+TEST_F(Adapter, FirstNameThatMatchesDecidesAlpha) {
+  peft.tensors.clear();
+  for (const char* module : {"0.self_attn.v_proj", "1.self_attn.v_proj"})
+    add(module, kWidth / 2, kWidth);
+  settings["lora_alpha"] = 8;
+  settings["alpha_pattern"] = Json{{"layers.0.self_attn.v_proj", 32}, {"v_proj", 16}};
+  const auto same = [](uint64_t row) { return row; };
+  const auto expect_factors = [&](float first, float second) {
+    const gguf::File file = make();
+    const auto alpha = static_cast<float>(*gguf::as_float(*file.find("adapter.lora.alpha")));
+    const auto expect_factor = [&](const std::string& layer, float factor) {
+      EXPECT_EQ(numbers(file, "blk." + layer + ".attn_v.weight.lora_b"),
+                expected(layer + ".self_attn.v_proj.lora_B.weight", kWidth / 2, kRank, same,
+                         factor / alpha))
+          << layer;
+    };
+    expect_factor("0", first);
+    expect_factor("1", second);
+  };
+  expect_factors(32, 16);
+  settings["alpha_pattern"] = Json{{"v_proj", 16}, {"layers.0.self_attn.v_proj", 32}};
+  expect_factors(16, 16);
+  settings["alpha_pattern"] = Json{{"self_attn.v_proj", 32}, {"0.self_attn.v_proj", 16}};
+  expect_factors(32, 32);
+}
+
 TEST_F(Adapter, NamesSettingThatGgufCannotExpress) {
   const Json good = settings;
   const auto expect_refused = [&](const char* field, const Json& value, const char* why) {

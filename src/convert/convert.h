@@ -1,8 +1,9 @@
 // Converts a model from Hugging Face's layout to a GGUF file. The input is safetensors, config.json
 // and the vocabulary files. Supported are the encoders and language models in the family tables.
 // Names and keys equal those of llama.cpp's converter, so both files load alike. The converter
-// validates the whole model before it writes the first byte. One thread runs a conversion; several
-// conversions may run at the same time.
+// validates the whole model, except the numbers of tensors, before it writes the first byte. A
+// number that is NaN, infinite or too large for its type is an Error. One thread runs a conversion;
+// several conversions may run at the same time.
 #pragma once
 
 #include <cstdint>

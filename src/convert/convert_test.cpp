@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <cstdlib>
 #include <functional>
 
@@ -483,28 +482,6 @@ TEST_F(Convert, RefusesUnsupportedModels) {
       EXPECT_TRUE(std::string(error.what()).starts_with(begin)) << error.what();
     }
   }
-}
-
-TEST_F(Convert, RefusesNumbersBeyondF16) {
-  make_bert(model);
-  std::string bytes_of_file = safetensors_bytes(model.tensors);
-  const float large = 70000;
-  std::memcpy(bytes_of_file.data() + bytes_of_file.size() - sizeof large, &large, sizeof large);
-  model.texts["model.safetensors"] =
-      bytes_of_file;  // the last tensor is an unused part of pooler.dense
-  EXPECT_EQ(refusal(), "");
-  model.tensors.erase("pooler.dense.weight");
-  model.tensors.erase("pooler.dense.bias");
-  // Tensors are sorted by name, so the last one is a matrix of the last layer.
-  SampleTensors only = model.tensors;
-  std::string again = safetensors_bytes(only);
-  ASSERT_EQ(only.rbegin()->first, "encoder.layer.1.output.dense.weight");
-  std::memcpy(again.data() + again.size() - sizeof large, &large, sizeof large);
-  model.texts["model.safetensors"] = again;
-  EXPECT_EQ(refusal(),
-            "tensor 'blk.1.ffn_down.weight' has numbers that F16 cannot represent; quantize "
-            "to F32 or BF16");
-  EXPECT_EQ(refusal({.name = "", .weight_type = quant::Type::kF32}), "");
 }
 
 TEST_F(Convert, ReportsProgress) {

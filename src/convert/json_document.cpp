@@ -38,6 +38,22 @@ Document parse_document(std::string_view text, const std::string& origin) {
   }
 }
 
+std::vector<std::string> names_in_order(std::string_view text, std::string_view field) {
+  std::vector<std::string> names;
+  std::set<std::string> seen;
+  bool is_inside = false;
+  const auto collect = [&](int depth, Document::parse_event_t event, Document& value) {
+    if (event != Document::parse_event_t::key) return true;
+    if (depth == 1) is_inside = value.get_ref<const std::string&>() == field;
+    if (depth != 2 || !is_inside) return true;
+    const auto [name, is_new] = seen.insert(value.get<std::string>());
+    if (is_new) names.push_back(*name);
+    return true;
+  };
+  [[maybe_unused]] const Document whole = Document::parse(text.begin(), text.end(), collect);
+  return names;
+}
+
 DocumentFields::DocumentFields(const Document& object, std::string origin)
     : object_(object), origin_(std::move(origin)) {
   if (!object.is_object()) throw Error(ErrorCode::kInvalidInput, origin_ + ": not a JSON object");

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/json_fwd.h"
 
@@ -19,6 +20,10 @@ using Document = nlohmann::json;
 // Parses `text`. Throws Error for malformed text, for a duplicate name in the outermost object, for
 // more values than any model needs, and for deep nesting.
 Document parse_document(std::string_view text, const std::string& origin);
+
+// Returns the names in the object `field` of the outermost object, in the order of the text. A name
+// that appears twice has the place of the first. REQUIRES: parse_document() accepts the text.
+std::vector<std::string> names_in_order(std::string_view text, std::string_view field);
 
 // Typed access to the fields of one object. A view. Absent fields and null become nullopt. A field
 // of another type causes an Error that names the field.

@@ -167,22 +167,22 @@ void repack_mxfp4(std::span<const std::byte> codes, std::span<const std::byte> s
   }
 }
 
-void write_mxfp4(const Weights& weights, const TensorPart& part, const gguf::Writer::Sink& sink) {
+void write_mxfp4(const Weights& weights, const TensorPart& part, RowSink& out) {
   constexpr size_t kCodeBytes = 16;
   const size_t n_groups = part.row_len / kCodeBytes;
   RowReader codes(weights, *part.source, part.row_len);
   RowReader scales(weights, *part.scales, n_groups);
   std::vector<std::byte> code_bytes;
   std::vector<std::byte> scale_bytes;
-  std::vector<std::byte> out;
+  std::vector<std::byte> groups;
   const size_t rows_at_once = std::max<size_t>(1, kPieceElements / part.row_len);
   for (uint64_t at = 0; at < part.n_rows;) {
     const auto n = static_cast<size_t>(std::min<uint64_t>(rows_at_once, part.n_rows - at));
     codes.read(part.row_of, at, n, code_bytes);
     scales.read(part.row_of, at, n, scale_bytes);
-    out.resize(scale_bytes.size() * (kCodeBytes + 1));
-    repack_mxfp4(code_bytes, scale_bytes, out);
-    sink(out);
+    groups.resize(scale_bytes.size() * (kCodeBytes + 1));
+    repack_mxfp4(code_bytes, scale_bytes, groups);
+    out.copy(groups);
     at += n;
   }
 }
@@ -195,30 +195,18 @@ quant::Type source_type(const SafeTensor& tensor) {
   return tensor.dtype == "F16" ? quant::Type::kF16 : quant::Type::kBF16;
 }
 
-void check_f16_range(const std::string& name, std::span<const float> values) {
-  constexpr float kMaxOfF16 = 65519.996F;  // larger numbers round to infinity
-  for (const float value : values) {
-    if (!(std::abs(value) > kMaxOfF16) || std::isinf(value)) continue;
-    throw Error(ErrorCode::kTooLarge, "tensor '" + name +
-                                          "' has numbers that F16 cannot represent; " +
-                                          "quantize to F32 or BF16");
-  }
-}
-
-void write_part(const Weights& weights, const TensorPart& part, const std::string& name,
-                quant::Type type, const gguf::Writer::Sink& sink) {
-  if (part.scales != nullptr) return write_mxfp4(weights, part, sink);
+void write_part(const Weights& weights, const TensorPart& part, RowSink& out) {
+  if (part.scales != nullptr) return write_mxfp4(weights, part, out);
   const quant::Type source = source_type(*part.source);
   const bool has_elements =
       quant::row(source).group_len == 1;  // rows of other types are only copied
   const size_t element_bytes = has_elements ? quant::row_bytes(source, 1) : 0;
   const auto row_len = static_cast<size_t>(part.result_row_len());
-  const bool is_copied = part.steps.empty() && !part.column_of && source == type;
+  const bool is_copied = part.steps.empty() && !part.column_of && source == out.type();
   RowReader rows(weights, *part.source,
                  quant::row_bytes(source, static_cast<size_t>(part.row_len)));
   TurnedReader turned(weights, part, element_bytes);
   std::vector<std::byte> bytes;
-  std::vector<std::byte> encoded;
   std::vector<float> values;
   std::vector<float> row_values(row_len);
   const size_t rows_at_once = std::max<size_t>(1, kPieceElements / row_len);
@@ -230,7 +218,7 @@ void write_part(const Weights& weights, const TensorPart& part, const std::strin
       turned.read(at, n, bytes);
     }
     if (is_copied) {
-      sink(bytes);
+      out.copy(bytes);
       at += n;
       continue;
     }
@@ -242,10 +230,7 @@ void write_part(const Weights& weights, const TensorPart& part, const std::strin
       for (size_t i = 0; i < row_len; ++i) to[i] = row_values[part.column_of(i)];
     }
     for (const ArithmeticStep& step : part.steps) compute(step, at, row_len, values);
-    if (type == quant::Type::kF16) check_f16_range(name, values);
-    encoded.resize(n * quant::row_bytes(type, row_len));
-    quant::row(type).encode(values.data(), values.size(), encoded.data());
-    sink(encoded);
+    out.encode(values, row_len);
     at += n;
   }
 }

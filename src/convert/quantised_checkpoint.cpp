@@ -94,6 +94,16 @@ class Opener {
       throw Error(ErrorCode::kInvalidInput, fmt::format("tensor '{}' is not a number", name));
     return values[0];
   }
+  // Returns 1 divided by single().
+  float reciprocal(const std::string& name) {
+    const float value = 1 / single(name);
+    if (!std::isfinite(value))
+      throw Error(ErrorCode::kInvalidInput,
+                  fmt::format("tensor '{}' is a divisor, but it is 0 or nearly 0; the model is "
+                              "damaged, so get its files again",
+                              name));
+    return value;
+  }
   void put(const std::string& name, const DecodedTensor& decoded);
 
   Weights& weights_;
@@ -227,8 +237,11 @@ void Opener::open_nvfp4(std::string_view codes, std::string_view scale, std::str
     if (scales == nullptr || weights_.find(name)->dtype != "U8") continue;
     const RepackedTensor repacked =
         repacked_nvfp4(weights_, require(name), require(*base + ".weight_scale"));
-    Nvfp4Scales factors{single(*base + std::string(scale)), single(*base + std::string(input))};
-    if (is_reciprocal) factors = {1 / factors.weight, 1 / factors.input};
+    const auto factor = [&](std::string_view suffix) {
+      const std::string name_of_factor = *base + std::string(suffix);
+      return is_reciprocal ? reciprocal(name_of_factor) : single(name_of_factor);
+    };
+    const Nvfp4Scales factors{factor(scale), factor(input)};
     const uint64_t row_bytes = quant::row_bytes(quant::Type::kNVFP4, repacked.shape[1]);
     SafeTensor tensor{.name = *base + ".weight", .dtype = kNvfp4, .shape = repacked.shape};
     tensor.n_bytes = row_bytes * repacked.shape[0];

@@ -228,6 +228,27 @@ TEST_F(Quantised, Nvfp4KeepsItsCodesAndScales) {
   EXPECT_NE(refusal().find("not a multiple of 64"), std::string::npos);
 }
 
+TEST_F(Quantised, DivisorsAreNotZero) {
+  config = compressed("nvfp4-pack-quantized", Json::object());
+  tensors["a.weight_packed"] = bytes_of("U8", {1, 32}, std::vector<uint8_t>(32, 0x21));
+  tensors["a.weight_scale"] = bytes_of("F8_E4M3", {1, 4}, {0x38, 0x40, 0x30, 0x38});
+  tensors["a.weight_global_scale"] = floats({1}, {4});
+  tensors["a.input_global_scale"] = floats({1}, {2});
+  open();
+  const Nvfp4Scales& factors = checkpoint.nvfp4.at(weights->find("a.weight"));
+  EXPECT_EQ(factors.weight, 0.25F);
+  EXPECT_EQ(factors.input, 0.5F);
+  for (const char* name : {"a.weight_global_scale", "a.input_global_scale"}) {
+    for (const float divisor : {0.0F, 1e-40F}) {
+      const RawTensor good = tensors[name];
+      tensors[name] = floats({1}, {divisor});
+      EXPECT_NE(refusal().find(std::string("tensor '") + name + "' is a divisor, but it is 0"),
+                std::string::npos);
+      tensors[name] = good;
+    }
+  }
+}
+
 TEST_F(Quantised, NamesUnsupportedQuantisation) {
   tensors["a.weight"] = floats({1}, {1});
   for (const char* method : {"awq", "bitsandbytes", "hqq", ""}) {

@@ -8,6 +8,9 @@ namespace {
 
 constexpr size_t kMaxDigits = 9;
 
+constexpr std::array<std::string_view, 4> kLimits = {".input_min", ".input_max", ".output_min",
+                                                     ".output_max"};
+
 // Words in the tensor names of models with several parts. The first table has words that count only
 // at the beginning of a name, because the text part may have them elsewhere.
 constexpr std::array<std::string_view, 16> kOtherBeginnings = {"mlp",
@@ -46,6 +49,18 @@ uint32_t number_of(std::string_view digits) {
   return value;
 }
 
+std::string_view limit_of(std::string_view name) {
+  const auto* limit = std::ranges::find_if(
+      kLimits, [name](std::string_view suffix) { return name.ends_with(suffix); });
+  return limit == kLimits.end() ? std::string_view() : *limit;
+}
+
+std::string_view suffix_of(std::string_view name) {
+  for (const std::string_view suffix : {".weight", ".bias"})
+    if (name.ends_with(suffix)) return suffix;
+  return limit_of(name);
+}
+
 void remove(std::string& text, std::string_view word) {
   for (size_t at = text.find(word); at != std::string::npos; at = text.find(word, at))
     text.erase(at, word.size());
@@ -55,13 +70,8 @@ void remove(std::string& text, std::string_view word) {
 
 TensorName parse_tensor_name(std::string_view name) {
   TensorName parsed;
-  for (const std::string_view suffix :
-       {".weight", ".bias", ".input_min", ".input_max", ".output_min", ".output_max"}) {
-    if (!name.ends_with(suffix)) continue;
-    parsed.suffix = suffix;
-    name.remove_suffix(suffix.size());
-    break;
-  }
+  parsed.suffix = suffix_of(name);
+  name.remove_suffix(parsed.suffix.size());
   for (size_t at = 0; at <= name.size();) {
     const size_t end = std::min(name.find('.', at), name.size());
     const std::string_view part = name.substr(at, end - at);
@@ -79,6 +89,8 @@ TensorName parse_tensor_name(std::string_view name) {
   }
   return parsed;
 }
+
+bool is_limit(std::string_view name) { return !limit_of(name).empty(); }
 
 bool has_suffix(std::string_view target) {
   return target.ends_with(".weight") || target.ends_with(".bias") || target.ends_with(".scale");

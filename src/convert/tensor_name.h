@@ -18,6 +18,9 @@ struct TensorName {
 // Numbers of more than nine digits stay in the pattern unchanged.
 TensorName parse_tensor_name(std::string_view name);
 
+// Returns whether a name ends with ".input_min" or another limit of a product.
+bool is_limit(std::string_view name);
+
 // Returns whether a GGUF name ends with ".weight", ".bias" or ".scale".
 bool has_suffix(std::string_view target);
 

@@ -25,10 +25,18 @@ constexpr std::string_view kCounts = ".counts";
   throw Error(ErrorCode::kInvalidInput, name + ": " + what);
 }
 
-void check_finite(const Importance& importance, const std::string& name) {
+// Checks the means. Larger ones would make sums of the encoders infinite.
+void check_means(const Importance& importance, const std::string& name) {
+  constexpr float kMaxMean = 1e20f;  // of inputs of 1e10, which no model has
+  const auto is_mean = [](float value) { return value >= 0.0f && value <= kMaxMean; };
   for (const auto& [tensor, values] : importance.entries) {
-    if (std::ranges::all_of(values, [](float value) { return std::isfinite(value); })) continue;
-    refuse(name, "the entry of '" + tensor + "' has a number that is not finite");
+    const auto wrong = std::ranges::find_if_not(values, is_mean);
+    if (wrong == values.end()) continue;
+    const char* what = !std::isfinite(*wrong) ? "not finite"
+                       : *wrong < 0.0f        ? "less than 0"
+                                              : "more than 1e20";
+    refuse(name, "the entry of '" + tensor + "' has a number that is " + what +
+                     "; measure the matrix again with billow imatrix");
   }
 }
 
@@ -91,6 +99,7 @@ Importance parse_numbers(std::span<const std::byte> bytes, const std::string& na
   for (size_t i = 0; i < n_entries; ++i) {
     const std::string tensor = reader.text("the name of an entry");
     const int32_t n_calls = reader.number("the calls of an entry");
+    if (n_calls < 0) refuse(name, "the calls of '" + tensor + "' are less than 0");
     std::vector<float> values = reader.floats("the values of an entry");
     if (values.empty()) refuse(name, "the entry of '" + tensor + "' is empty");
     if (n_calls > 0) {
@@ -135,6 +144,8 @@ std::vector<float> means_of(const gguf::TensorInfo& sums, const gguf::TensorInfo
   const size_t n_columns = values.size() / divisors.size();
   for (size_t i = 0; i < values.size(); ++i) {
     const float count = std::round(divisors[i / n_columns]);
+    if (!std::isfinite(count) || count < 0.0f)
+      refuse(name, "tensor '" + counts.name + "' has a number that is not a count");
     values[i] = count > 0.0f ? values[i] / count : 1.0f;
   }
   return values;
@@ -172,7 +183,7 @@ Importance parse_importance(std::span<const std::byte> bytes, const std::string&
   const std::string_view start(reinterpret_cast<const char*>(bytes.data()),
                                std::min(bytes.size(), kMagic.size()));
   Importance importance = start == kMagic ? parse_gguf(bytes, name) : parse_numbers(bytes, name);
-  check_finite(importance, name);
+  check_means(importance, name);
   return importance;
 }
 

@@ -16,7 +16,7 @@ namespace billow::quantize {
 
 struct Importance {
   // By tensor name: the mean of x^2 of each column of the tensor's input. If the tensor has several
-  // matrices, their columns follow one another. All numbers are finite.
+  // matrices, their columns follow one another. All numbers are from 0 to 1e20.
   std::map<std::string, std::vector<float>, std::less<>> entries;
   std::vector<std::string> datasets;  // the texts that the numbers come from
   uint32_t n_chunks = 0;              // how many chunks of these texts were evaluated

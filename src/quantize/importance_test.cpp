@@ -118,5 +118,32 @@ TEST(ImportanceTest, RefusesMissingCountsMissingKeysAndNan) {
             std::string::npos);
 }
 
+TEST(ImportanceTest, RefusesNumbersThatNoMeanOfSquaresHas) {
+  const auto refusal_of = [](std::vector<float> sums) {
+    return refusal(gguf_file({.sums = std::move(sums), .counts = {2.0f}}));
+  };
+  EXPECT_EQ(refusal_of({0.0f, 2e20f}), "none");
+  EXPECT_EQ(refusal_of({1.0f, -1e-9f}),
+            "file: the entry of 'a.weight' has a number that is less than 0; measure the matrix "
+            "again with billow imatrix");
+  EXPECT_NE(refusal_of({1.0f, 2.1e20f}).find("'a.weight' has a number that is more than 1e20"),
+            std::string::npos);
+  Bytes bytes = numbers_file();
+  const float negative = -2.0f;
+  std::memcpy(bytes.data() + bytes.size() - sizeof negative, &negative, sizeof negative);
+  EXPECT_NE(refusal(bytes).find("'a.weight' has a number that is less than 0"), std::string::npos);
+}
+
+TEST(ImportanceTest, RefusesCountsThatAreNone) {
+  for (const float count : {-1.0f, NAN, INFINITY}) {
+    EXPECT_EQ(refusal(gguf_file({.sums = {1.0f, 1.0f}, .counts = {count}})),
+              "file: tensor 'a.weight.counts' has a number that is not a count");
+  }
+  Bytes bytes = numbers_file();
+  const int32_t calls = -4;
+  std::memcpy(bytes.data() + 16, &calls, sizeof calls);
+  EXPECT_EQ(refusal(bytes), "file: the calls of 'a.weight' are less than 0");
+}
+
 }  // namespace
 }  // namespace billow::quantize

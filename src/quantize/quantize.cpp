@@ -1,14 +1,15 @@
 #include "quantize/quantize.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
-#include <cmath>
 #include <span>
 
 #include "base/error.h"
 #include "cpu/thread_team.h"
 #include "quant/type.h"
 #include "quantize/encode.h"
+#include "quantize/number_check.h"
 
 namespace billow::quantize {
 namespace {
@@ -16,7 +17,6 @@ namespace {
 constexpr uint32_t kQuantizationVersion = 2;
 constexpr size_t kShareElements = size_t{1} << 15;  // that a thread encodes at a time
 constexpr size_t kSharesPerThread = 16;             // in one piece of the file
-constexpr float kSurelyFits = 16384.0f;             // no type turns smaller numbers into infinity
 constexpr size_t kMaxMetadataText = 127;            // other programs cut texts at this length, too
 
 MixtureOptions with_importance(const Options& options) {
@@ -79,8 +79,7 @@ class TensorEncoder {
     const size_t row_bytes = quant::row_bytes(target_.type, row_len_);
     out_.resize(n * row_bytes);
     const size_t n_shares = (n + rows_per_share_ - 1) / rows_per_share_;
-    std::atomic<bool> finite = true;
-    std::atomic<bool> fits = true;
+    std::array<std::atomic<bool>, kFaults.size()> found = {};
     const auto encode_share = [&](size_t share, int member) {
       const size_t first = share * rows_per_share_;
       const size_t n_own = std::min(rows_per_share_, n - first);
@@ -88,37 +87,25 @@ class TensorEncoder {
       values.resize(n_own * row_len_);
       source_.decode(info_.data.data() + (begin + first) * source_row_bytes(), values.size(),
                      values.data());
-      const float largest = largest_of(values);
-      if (!std::isfinite(largest)) return finite.store(false);
-      std::byte* to = out_.data() + first * row_bytes;
-      encode_matrices(values, begin + first, to);
-      if (largest <= kSurelyFits) return;
-      target_.decode(to, values.size(), values.data());
-      if (!std::isfinite(largest_of(values))) fits.store(false);
+      const Fault fault = encode_matrices(values, begin + first, out_.data() + first * row_bytes);
+      for (size_t i = 0; i < kFaults.size(); ++i)
+        if (fault == kFaults[i]) found[i] = true;
     };
     team_.for_pieces(n_shares, 1, [&](size_t from, size_t end, int member) {
       for (size_t share = from; share < end; ++share) encode_share(share, member);
     });
-    if (!finite) refuse("has numbers that are not finite");
-    if (!fits) refuse("has numbers that are too large for " + std::string(target_.name));
+    for (size_t i = 0; i < kFaults.size(); ++i)
+      if (found[i]) throw_fault(kFaults[i], info_.name, target_.type);
     return out_;
   }
 
  private:
-  // Returns the largest magnitude; infinity if a value is not finite.
-  static float largest_of(std::span<const float> values) noexcept {
-    float largest = 0.0f;
-    bool numbers = true;
-    for (const float value : values) {
-      const float size = std::fabs(value);
-      numbers &= size == size;
-      largest = size > largest ? size : largest;
-    }
-    return numbers ? largest : INFINITY;
-  }
+  // The first of these that a piece has becomes the Error.
+  static constexpr std::array kFaults = {Fault::kNotFinite, Fault::kTooLarge, Fault::kImportance};
 
-  // Encodes rows of a stack of matrices. All rows of one matrix share an importance.
-  void encode_matrices(std::span<const float> values, size_t first_row, std::byte* to) const {
+  // Encodes rows of a stack of matrices. All rows of one matrix share an importance. May overwrite
+  // `values`.
+  Fault encode_matrices(std::span<float> values, size_t first_row, std::byte* to) const {
     const auto rows_per_matrix = static_cast<size_t>(info_.shape[1]);
     const auto n_matrices = static_cast<size_t>(info_.shape[2]);
     const size_t n = values.size() / row_len_;
@@ -127,15 +114,13 @@ class TensorEncoder {
       const size_t left = rows_per_matrix - (first_row + row) % rows_per_matrix;
       const size_t n_own = importance_ == nullptr ? n : std::min(n - row, left);
       const float* importance = importance_ == nullptr ? nullptr : importance_ + matrix * row_len_;
-      encode_rows(target_.type,
-                  {values.subspan(row * row_len_, n_own * row_len_), row_len_, importance},
-                  to + row * quant::row_bytes(target_.type, row_len_));
+      const Fault fault =
+          encode_checked(target_.type, values.subspan(row * row_len_, n_own * row_len_), row_len_,
+                         importance, to + row * quant::row_bytes(target_.type, row_len_));
+      if (fault != Fault::kNone) return fault;
       row += n_own;
     }
-  }
-
-  [[noreturn]] void refuse(const std::string& what) const {
-    throw Error(ErrorCode::kInvalidInput, "tensor '" + info_.name + "' " + what);
+    return Fault::kNone;
   }
 
   const gguf::TensorInfo& info_;

@@ -42,7 +42,7 @@ struct Listener {
 // Passes the new file to `sink`, piece by piece. The bytes are the same for any number of threads.
 // Memory use is a few megabytes per thread, or one row if a row is larger. REQUIRES: the plan is
 // for this file and these options; n_threads >= 1. Throws Error if a tensor has numbers that are
-// not finite or too large for its type.
+// not finite, too large for its type, or infinite with its importance.
 void quantize(const gguf::File& file, const Plan& plan, const Options& options, int n_threads,
               const Listener& listener, const gguf::Writer::Sink& sink);
 

@@ -203,6 +203,21 @@ TEST(QuantizeTest, RefusesNumbersThatTheTypeCannotHold) {
   EXPECT_EQ(refusal(file, options_for("BF16")), "none");
 }
 
+TEST(QuantizeTest, RefusesAnImportanceThatMakesInfinity) {
+  Source source;
+  for (float& value : source.matrix) value *= 100.0f;
+  const Bytes bytes = source.file();
+  const gguf::File file = gguf::File::parse(bytes, "source");
+  Importance importance = sample_importance();
+  EXPECT_EQ(refusal(file, options_for("Q4_0", &importance)), "none");
+  std::ranges::fill(importance.entries["blk.0.attn_k.weight"], std::numeric_limits<float>::max());
+  const std::string text = refusal(file, options_for("Q4_0", &importance));
+  EXPECT_NE(text.find("tensor 'blk.0.attn_k.weight' has numbers that are not finite as "),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("with this importance matrix"), std::string::npos) << text;
+}
+
 TEST(QuantizeTest, ReportsProgressAndStopsWhenTheListenerThrows) {
   const Bytes bytes = Source().file();
   const gguf::File file = gguf::File::parse(bytes, "source");
