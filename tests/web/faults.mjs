@@ -71,6 +71,31 @@ export const faultCases = ({ setting, control, front, open, shot }) => {
       await full.locator('.user').getByText('4 5 6').waitFor();
     },
 
+    async polls(page) {
+      // An answer that ends before its first token leaves no polls.
+      let mode = 'stop';
+      const server = await front((_request, response) => {
+        response.writeHead(200, { 'Content-Type': 'application/x-ndjson' });
+        response.write(line(''));
+        if (mode === 'error') setTimeout(() => response.end(`${JSON.stringify({ error: 'it broke' })}\n`), 1500);
+      });
+      let n = 0;
+      page.on('request', (request) => { if (request.url().includes('/api/trace/')) n += 1; });
+      await open(page, server.url);
+      for (mode of ['stop', 'error']) {
+        await page.locator('#composer').fill('Go');
+        await page.keyboard.press('Enter');
+        await page.waitForRequest((request) => request.url().includes('/api/trace/'));
+        if (mode === 'stop') await page.locator('#composer').press('Escape');
+        await page.getByText(mode === 'stop' ? 'Stopped' : 'it broke', { exact: true }).first().waitFor();
+        await page.waitForTimeout(600);
+        n = 0;
+        await page.waitForTimeout(2000);
+        assert.equal(n, 0, mode);
+      }
+      server.close();
+    },
+
     async crash(page) {
       page.allowsFailures = true;
       await startLongAnswer(page);

@@ -1,16 +1,17 @@
-// The cases of page_test.py, which starts everything that they need. Each case has its own browser
-// context. A case fails if the page sends a request to another host, violates its policy, or writes
-// an error to the console.
+// The cases of page_test.py. Each has its own browser context. A case fails if the page sends a
+// request to another host, violates its policy, or writes an error to the console.
 import assert from 'node:assert/strict';
-import { createRequire } from 'node:module';
 import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { gzipSync } from 'node:zlib';
 import { HOSTILE, RICH, end, front as frontOf, line, telling } from './front.mjs';
 import { faultCases } from './faults.mjs';
 import { keepingCases } from './keeping.mjs';
+import { lossCases } from './losses.mjs';
+import { tabCases } from './tabs.mjs';
 import { viewCases } from './views.mjs';
 import { watchingCases } from './watching.mjs';
-import { ask, askForMuch, theme } from './steps.mjs';
+import { ask, askForMuch, importChat, theme } from './steps.mjs';
 
 const require = createRequire(new URL('../../web/package.json', import.meta.url));
 const { chromium } = require('playwright-core');
@@ -62,8 +63,7 @@ const cases = {
     const reply = await page.goto(`${setting.main}/`);
     assert.equal(reply.status(), 200);
     assert.equal(page.url().split('#')[0], `${setting.main}/ui/`);
-    const plain = await fetch(`${setting.main}/`);
-    assert.equal(await plain.text(), 'Ollama is running');
+    assert.equal(await (await fetch(`${setting.main}/`)).text(), 'Ollama is running');
     await page.goto(`${setting.main}/ui`);
     assert.equal(page.url().split('#')[0], `${setting.main}/ui/`);
     assert.equal((await fetch(`${setting.main}/ui/nothing`)).status, 404);
@@ -176,6 +176,56 @@ const cases = {
     const sent = asked.messages.slice(-2);
     assert.deepEqual(sent[0].tool_calls[0].function, { name: 'weather', arguments: { city: 'Bergen' } });
     assert.equal(sent[1].tool_name, 'weather');
+    server.close();
+  },
+
+  async calls(page) {
+    // Each call of an answer has a field for its result. The next request has all results.
+    let asked;
+    const server = await front((body, response) => {
+      asked = body;
+      response.writeHead(200, { 'Content-Type': 'application/x-ndjson' });
+      const calls = ['Bergen', 'Oslo'].map((city) => ({ function: { name: 'weather', arguments: { city } } }));
+      if (body.messages.length > 1) response.write(line('It rains.'));
+      else response.write(`${JSON.stringify({ message: { role: 'assistant', content: '', tool_calls: calls }, done: false })}\n`);
+      response.end(end());
+    });
+    await open(page, server.url);
+    await ask(page, 'The weather?');
+    await page.getByLabel('Result 1, of weather').fill('rain');
+    await page.getByRole('button', { name: 'Send the results' }).click();
+    await page.waitForTimeout(300);
+    assert.equal(asked.messages.length, 1, 'a result is missing');
+    await page.getByLabel('Result 2, of weather').fill('snow');
+    await axe(page, 'two calls');
+    await page.getByRole('button', { name: 'Send the results' }).click();
+    await page.getByText('It rains.').waitFor();
+    assert.deepEqual(asked.messages.slice(2), [{ role: 'tool', content: 'rain', tool_name: 'weather' }, { role: 'tool', content: 'snow', tool_name: 'weather' }]);
+    server.close();
+  },
+
+  async deep(page) {
+    // Text with too many levels is shown as text, and the other messages stay readable.
+    let text = '';
+    const server = await front((request, response) => telling(text)(request, response));
+    await open(page, server.url);
+    const nested = '**a _b '.repeat(200) + 'x_ c** '.repeat(200);
+    const all = ['>'.repeat(60), '>'.repeat(300), '>'.repeat(3000), '>'.repeat(10_000), `${'- '.repeat(3000)}x`, `${'> * '.repeat(60)}x`, nested];
+    for (const [index, deep] of all.entries()) {
+      await importChat(page, server.url, [['user', 'the question'], ['assistant', `before\n\n${deep}`], ['user', 'the next']], { title: `Deep ${index}` });
+      await page.locator('.user').getByText('the question').waitFor();
+      await page.locator('.user').getByText('the next').waitFor();
+      await page.locator('.assistant').getByText('before').waitFor();
+    }
+    for (const deep of ['>'.repeat(1500), `${'- '.repeat(1500)}x`]) {
+      text = `before\n\n${deep}`;
+      await page.getByRole('link', { name: 'New chat' }).click();
+      await ask(page, 'the question');
+      await page.locator('.user').getByText('the question').waitFor();
+      await page.locator('.assistant').getByText('before').waitFor();
+    }
+    await page.getByRole('link', { name: 'New chat' }).click();
+    await page.getByText('What is on your mind?').waitFor();
     server.close();
   },
 
@@ -432,6 +482,18 @@ const cases = {
     await page.waitForFunction(() => document.activeElement.id === 'composer');
   },
 
+  async ways(page) {
+    // Names of members of every object are no views.
+    await open(page, setting.main);
+    for (const name of ['__proto__', 'constructor', 'nothing']) {
+      await page.goto(`${setting.main}/ui/#/${name}`);
+      await page.getByText('This page does not exist').waitFor();
+      await page.waitForFunction(() => document.title === 'Billow');
+      await page.goto(`${setting.main}/ui/#/chat`);
+      await page.locator('#composer').waitFor();
+    }
+  },
+
   async paint(page) {
     const times = [];
     for (let i = 0; i < 3; i += 1) {
@@ -470,6 +532,8 @@ const cases = {
 
   ...faultCases({ setting, control, front, open: (...all) => open(...all), shot: (...all) => shot(...all) }),
   ...keepingCases({ setting, front, open: (...all) => open(...all) }),
+  ...lossCases({ setting, front, open: (...all) => open(...all) }),
+  ...tabCases({ front, open: (...all) => open(...all) }),
   ...watchingCases({ setting, control, front, open: (...all) => open(...all), shot: (...all) => shot(...all), axe: (...all) => axe(...all) }),
   ...viewCases({ setting, control, front, open: (...all) => open(...all), shot: (...all) => shot(...all), axe: (...all) => axe(...all) }),
 };

@@ -1,4 +1,5 @@
 // Steps that several cases of page.mjs share.
+import { line } from './front.mjs';
 
 export async function ask(page, text) {
   await page.locator('#composer').fill(text);
@@ -19,4 +20,26 @@ export async function askForMuch(page) {
 export async function theme(page, name) {
   await page.emulateMedia({ colorScheme: name });
   await page.waitForFunction((wanted) => document.documentElement.dataset.theme === wanted, name);
+}
+
+// Imports one chat with messages [role, text, more], and opens it. With `refusal`, expects that text
+// instead.
+export async function importChat(page, url, messages, chat = {}, refusal = '') {
+  await page.goto(`${url}/ui/#/settings`);
+  const rows = [{ kind: 'billow-chats', version: 1 }, { chat: { id: 'c', title: 'Imported', models: ['writer:latest'], leaf: `m${messages.length - 1}`, ...chat } }];
+  messages.forEach(([role, text, more], index) => rows.push({ message: { id: `m${index}`, chat: 'c', parent: index ? `m${index - 1}` : '', role, text, created: index, ...more } }));
+  await page.locator('input[type=file]').setInputFiles({ name: 'x.jsonl', mimeType: 'text/plain', buffer: Buffer.from(rows.map((row) => JSON.stringify(row)).join('\n')) });
+  if (refusal) return void (await page.getByText(refusal).waitFor());
+  await page.getByText('1 chat was imported').waitFor();
+  await page.getByRole('button', { name: 'Close', exact: true }).click();
+  await page.locator('nav.chats').getByRole('link', { name: chat.title ?? 'Imported', exact: true }).first().click();
+  await page.locator('article').first().waitFor();
+}
+
+// Answers with words that do not end: "word0 word1 ...".
+export function words(_request, response) {
+  response.writeHead(200, { 'Content-Type': 'application/x-ndjson' });
+  let n = 0;
+  const timer = setInterval(() => response.write(line(`word${n++} `)), 30);
+  response.on('close', () => clearInterval(timer));
 }

@@ -13,6 +13,56 @@ async function importFile(page, name, text) {
 }
 
 export const viewCases = ({ setting, control, front, open, shot, axe }) => ({
+  async labels(page) {
+    // Vectors and scores belong to the texts that were sent, even if the field has changed.
+    let send;
+    const hold = (reply) => (asked, response) => {
+      send = () => {
+        response.writeHead(200, { 'Content-Type': 'application/json' });
+        response.end(JSON.stringify(reply(asked)));
+      };
+    };
+    const server = await front(undefined, undefined, '', {
+      '/api/embed': hold((asked) => ({ embeddings: asked.input.map((_, index) => [1, index]) })),
+      '/v1/rerank': hold((asked) => ({ results: asked.documents.map((_, index) => ({ index, relevance_score: 0.5 })) })),
+    });
+    await open(page, server.url, 'embeddings');
+    const texts = page.getByLabel('Texts, one per line');
+    for (const [name, cells] of [['Compare', '.heat th[scope=row]'], ['Rank the texts', 'tbody td:last-child']]) {
+      if (name !== 'Compare') await page.getByRole('button', { name: 'Rerank' }).click();
+      await texts.fill('old one\nold two');
+      send = undefined;
+      await page.getByRole('button', { name }).click();
+      while (!send) await page.waitForTimeout(20);
+      await texts.fill('new one\nnew two\nnew three');
+      send();
+      await page.locator(cells).nth(1).waitFor();
+      assert.deepEqual((await page.locator(cells).allInnerTexts()).map((text) => text.replace(/^\d\. /, '')), ['old one', 'old two']);
+    }
+    server.close();
+  },
+
+  async late(page) {
+    // A trace that is found to be missing after another one was opened does not hide that one.
+    page.allowsFailures = true;
+    let refuse;
+    const server = await front(undefined, undefined, '', {
+      '/api/trace/first': (_asked, response) => { refuse = () => response.writeHead(404).end('{"error":"no trace"}'); },
+      '/api/trace/second': (_asked, response) => {
+        response.writeHead(200, { 'Content-Type': 'application/json' });
+        response.end(JSON.stringify({ id: 'second', route: '/api/chat', began_at: new Date().toISOString(), duration: 5e6, status: 200, spans: [{ name: 'sized', begin: 0, end: 1e6 }] }));
+      },
+    });
+    await open(page, server.url, 'requests/first');
+    while (!refuse) await page.waitForTimeout(20);
+    await page.goto(`${server.url}/ui/#/requests/second`);
+    await page.getByRole('cell', { name: 'sized' }).waitFor();
+    refuse();
+    await page.waitForTimeout(500);
+    assert.equal(await page.getByText('This trace no longer exists').count(), 0);
+    server.close();
+  },
+
   async plan(page) {
     // The real server plans while the user types, once for each pause.
     const asked = [];

@@ -84,7 +84,7 @@ export class Answer {
     let ending: Partial<Message> = { state: 'done' };
     let stats: Stats = { requestId: this.requestId, events: [] };
     this.#signs = window.setInterval(() => this.phase !== 'writing' && work.announce(say.phase.still), 7000);
-    const onHide = () => void work.save(this.snapshot());
+    const onHide = () => void work.save(this.snapshot()).catch(() => undefined);
     addEventListener('pagehide', onHide);
     try {
       const response = await this.#ask();
@@ -210,37 +210,40 @@ export class Answer {
     // The headers may come long before the first token.
     const polling = new AbortController();
     void this.#watch(polling.signal);
-    for await (const line of lines(response)) {
-      if (typeof line['error'] === 'string') throw new Failure(500, line['error']);
-      // /api/generate sends the text, /api/chat sends a message.
-      const message = (line['message'] ?? { content: line['response'] }) as { content?: string; thinking?: string; tool_calls?: { function: ToolCall }[] };
-      this.#take(message);
-      if (Array.isArray(line['events'])) this.#note(line['events'] as LiveEvent[]);
-      if (!polling.signal.aborted && (message.content || message.thinking || message.tool_calls)) {
-        polling.abort();
-        this.#firstMs = performance.now() - this.#started;
-        this.phase = 'writing';
-        void this.#learn();
-        this.work.announce(say.phase.started(this.work.model));
+    try {
+      for await (const line of lines(response)) {
+        if (typeof line['error'] === 'string') throw new Failure(500, line['error']);
+        // /api/generate sends the text, /api/chat sends a message.
+        const message = (line['message'] ?? { content: line['response'] }) as { content?: string; thinking?: string; tool_calls?: { function: ToolCall }[] };
+        this.#take(message);
+        if (Array.isArray(line['events'])) this.#note(line['events'] as LiveEvent[]);
+        if (!polling.signal.aborted && (message.content || message.thinking || message.tool_calls)) {
+          polling.abort();
+          this.#firstMs = performance.now() - this.#started;
+          this.phase = 'writing';
+          void this.#learn();
+          this.work.announce(say.phase.started(this.work.model));
+        }
+        if (line['done'] === true) {
+          isWhole = true;
+          const number = (name: string) => (typeof line[name] === 'number' ? (line[name] as number) : undefined);
+          const ms = (name: string) => (number(name) === undefined ? undefined : (number(name) as number) / 1e6);
+          stats = {
+            ...stats,
+            ...defined({
+              prompt: number('prompt_eval_count'),
+              cached: number('prompt_cached_count') ?? 0,
+              written: number('eval_count'),
+              promptMs: ms('prompt_eval_duration'),
+              decodeMs: ms('eval_duration'),
+              reason: typeof line['done_reason'] === 'string' ? line['done_reason'] : undefined,
+            }),
+          };
+        }
       }
-      if (line['done'] === true) {
-        isWhole = true;
-        const number = (name: string) => (typeof line[name] === 'number' ? (line[name] as number) : undefined);
-        const ms = (name: string) => (number(name) === undefined ? undefined : (number(name) as number) / 1e6);
-        stats = {
-          ...stats,
-          ...defined({
-            prompt: number('prompt_eval_count'),
-            cached: number('prompt_cached_count') ?? 0,
-            written: number('eval_count'),
-            promptMs: ms('prompt_eval_duration'),
-            decodeMs: ms('eval_duration'),
-            reason: typeof line['done_reason'] === 'string' ? line['done_reason'] : undefined,
-          }),
-        };
-      }
+    } finally {
+      polling.abort();
     }
-    polling.abort();
     if (!isWhole) throw new Failure(0, say.errors.lost);
     return stats;
   }

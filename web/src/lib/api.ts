@@ -115,6 +115,7 @@ function parsed(line: string): Record<string, unknown> {
 // Waits. If `signal` is aborted, throws AbortError.
 export function pause(ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
+    if (signal?.aborted) return reject(new DOMException('stopped', 'AbortError'));
     const timer = setTimeout(resolve, ms);
     signal?.addEventListener('abort', () => {
       clearTimeout(timer);

@@ -7,6 +7,7 @@ import { newId } from './ids';
 import { say } from './language';
 import { bodyOf } from './request';
 import { MemoryStore, OverlayStore, StorageFull, listed, openStore, type Store } from './store';
+import { Tabs } from './tabs';
 import { childrenOf, latestLeaf, pathTo, titleFrom, treeOf, type Tree } from './tree';
 import type { Chat, LoadedRow, Message, ModelRow } from './types';
 
@@ -79,33 +80,48 @@ class App {
   isLasting = $state(true);
   announcement = $state('');
   answers = new SvelteMap<string, Answer>(); // by id of the message
+  elsewhere = $state.raw<ReadonlySet<string>>(new Set()); // answers that other tabs are writing
   #store: Store = new MemoryStore();
   #setReady: () => void = () => undefined;
   #ready = new Promise<void>((resolve) => (this.#setReady = resolve)); // when #store and chats are the stored ones
   #opening = ''; // the chat that open() was called for last
-  #others: BroadcastChannel | null = null;
+  #tabs: Tabs | undefined;
   #noticeTimer = 0;
   #down = 0;
 
   async start(): Promise<void> {
     addEventListener('hashchange', () => (this.way = readWay()));
+    void this.refreshModels();
+    void json<ServerInfo>('GET', '/api/server').then((info) => (this.info = info)).catch(() => undefined);
     this.#store = await openStore('billow', () => this.notify(say.errors.otherTab, 0));
     this.isLasting = this.#store.isLasting;
     if (!this.isLasting) this.notify(say.errors.storageOff, 0);
-    if ('BroadcastChannel' in globalThis) {
-      this.#others = new BroadcastChannel('billow-chats');
-      this.#others.onmessage = () => void this.#reload();
+    try {
+      this.chats = await this.#store.chats();
+    } catch (error) {
+      this.#store = new MemoryStore();
+      this.isLasting = false;
+      this.notify(say.errors.storageBroken(messageOf(error)), 0);
     }
-    this.chats = await this.#store.chats();
+    this.#tabs = new Tabs(newId(), () => void this.#reload(), (ids) => (this.elsewhere = ids));
+    addEventListener('pagehide', () => this.#tabs?.writing([]));
+    addEventListener('pageshow', (event) => event.persisted && this.#tabs?.writing([...this.answers.keys()]));
     this.#setReady();
     this.isReady = true;
-    void this.refreshModels();
-    void json<ServerInfo>('GET', '/api/server').then((info) => (this.info = info)).catch(() => undefined);
   }
 
+  // Another tab has changed the stored chats. An answer of this tab keeps its text: rows show the
+  // text of the running answer.
   async #reload(): Promise<void> {
-    this.chats = await this.#store.chats();
-    if (this.treeOf && ![...this.tree.keys()].some((id) => this.answers.has(id))) this.tree = treeOf(await this.#store.messages(this.treeOf));
+    const id = this.treeOf;
+    let rows: Message[];
+    try {
+      [this.chats, rows] = await Promise.all([this.#store.chats(), id ? this.#store.messages(id) : []]);
+    } catch {
+      return; // the page keeps what it has
+    }
+    if (id && this.treeOf === id) this.tree = treeOf(rows);
+    for (const answer of this.answers.values()) if (!this.find(answer.snapshot().chat)) answer.stop();
   }
 
   go(way: string): void {
@@ -192,27 +208,48 @@ class App {
   // Shows the messages of a chat; of none for ''. Does nothing if another chat is opened meanwhile.
   async open(id: string): Promise<void> {
     this.#opening = id;
-    const rows = id ? await this.#store.messages(id) : [];
+    let rows: Message[];
+    try {
+      rows = id ? await this.#store.messages(id) : [];
+    } catch (error) {
+      throw new Error(say.errors.chatBroken(messageOf(error)));
+    }
     if (this.#opening !== id) return;
     this.treeOf = id;
     this.tree = treeOf(rows);
   }
   async put(chats: Chat[], messages: Message[]): Promise<void> {
     await this.#ready;
+    const store = this.#store;
     try {
-      await this.#store.put(chats, messages);
+      await store.put(chats, messages);
     } catch (error) {
-      if (!(error instanceof StorageFull)) throw error;
-      this.#store = new OverlayStore(this.#store);
+      const isFull = error instanceof StorageFull;
+      const known = isFull ? undefined : { chats: this.chats, messages: [...this.tree.values()] };
+      if (this.#store === store) this.#store = new OverlayStore(store, known);
       await this.#store.put(chats, messages);
       this.isLasting = false;
-      this.notify(say.errors.storageFull, 0);
+      this.notify(isFull ? say.errors.storageFull : say.errors.storageLost, 0);
     }
+    this.#take(chats, messages);
+  }
+  // Adds imported chats. Unlike put(), adds nothing if there is no room.
+  async add(chats: Chat[], messages: Message[]): Promise<void> {
+    await this.#ready;
+    await this.#store.put(chats, messages);
+    this.#take(chats, messages);
+  }
+  // Changes a chat as it is now: another tab may have changed it since it was shown.
+  async change(id: string, part: Partial<Chat>): Promise<void> {
+    const chat = this.find(id);
+    if (chat) await this.put([{ ...chat, ...part }], []);
+  }
+  #take(chats: Chat[], messages: Message[]): void {
     const ids = new Set(chats.map((chat) => chat.id));
     this.chats = listed([...chats, ...this.chats.filter((other) => !ids.has(other.id))]);
     const own = messages.filter((message) => message.chat === this.treeOf);
     if (own.length > 0) this.tree = treeOf([...new Map([...this.tree, ...own.map((message) => [message.id, message] as const)]).values()]);
-    this.#others?.postMessage('changed');
+    this.#tabs?.changed();
   }
   async removeChat(id: string): Promise<void> {
     await this.#ready;
@@ -222,18 +259,30 @@ class App {
     try {
       await this.#store.removeChat(id);
     } catch (error) {
-      this.chats = await this.#store.chats();
+      this.chats = await this.#store.chats().catch(() => this.chats);
       return this.fail(error);
     }
-    this.#others?.postMessage('changed');
+    await this.#settle();
+    this.#tabs?.changed();
     if (this.way.id === id) this.go('/chat');
+  }
+  // A deleted chat leaves room: stores what has been kept in memory.
+  async #settle(): Promise<void> {
+    if (this.isLasting || !(this.#store instanceof OverlayStore)) return;
+    try {
+      await this.#store.settle();
+    } catch {
+      return; // the room is not enough
+    }
+    this.isLasting = this.#store.isLasting;
+    if (this.isLasting && [say.errors.storageFull, say.errors.storageLost].includes(this.notice)) this.notify('');
   }
   allMessages(chat: string): Promise<Message[]> {
     return this.#store.messages(chat);
   }
   async draft(chat: string): Promise<string> {
     await this.#ready;
-    return this.#store.draft(chat);
+    return this.#store.draft(chat).catch(() => '');
   }
   putDraft(chat: string, text: string): void {
     void this.#ready.then(() => this.#store.putDraft(chat, text)).catch(() => undefined);
@@ -243,21 +292,33 @@ class App {
     return [...this.answers].filter(([, answer]) => answer.snapshot().chat === chat).map(([, answer]) => answer);
   }
 
-  // Adds a question, or the result of a tool, after `parent`, and requests answers.
-  async send(chat: Chat, parent: string, message: Pick<Message, 'text' | 'role'> & Partial<Message>): Promise<void> {
+  // Adds a question, or the results of tools, after `parent`, and requests answers. Returns whether
+  // the messages are stored; the user knows the reason if not.
+  send(chat: Chat, parent: string, messages: (Pick<Message, 'text' | 'role'> & Partial<Message>)[]): Promise<boolean> {
     const now = Date.now();
-    const question: Message = { ...message, id: newId(), chat: chat.id, parent, state: 'done', created: now };
-    const title = chat.title || titleFrom(message.text) || say.chats.untitled;
-    await this.#answer({ ...chat, title }, [question], question.id);
+    const added: Message[] = [];
+    for (const message of messages)
+      added.push({ ...message, id: newId(), chat: chat.id, parent: added[added.length - 1]?.id ?? parent, state: 'done', created: now + added.length });
+    const title = chat.title || titleFrom(messages[0]?.text ?? '') || say.chats.untitled;
+    return this.#answer({ ...chat, title }, added, added[added.length - 1]?.id ?? parent);
   }
 
   // Requests another answer to the messages up to `parent`.
-  answerAgain(chat: Chat, parent: string): Promise<void> {
+  answerAgain(chat: Chat, parent: string): Promise<boolean> {
     return this.#answer(chat, [], parent);
   }
 
-  async #answer(chat: Chat, before: Message[], parent: string): Promise<void> {
-    const now = Date.now();
+  async #answer(chat: Chat, before: Message[], parent: string): Promise<boolean> {
+    try {
+      return await this.#request(chat, before, parent);
+    } catch (error) {
+      this.fail(error);
+      return false;
+    }
+  }
+
+  async #request(chat: Chat, before: Message[], parent: string): Promise<boolean> {
+    const now = Date.now() + before.length;
     const group = chat.models.length > 1 ? newId() : undefined;
     const made: Message[] = chat.models.map((model, index) => ({
       id: newId(),
@@ -271,21 +332,34 @@ class App {
       ...(group ? { group } : {}),
     }));
     const first = made[0];
-    if (!first) return this.notify(say.errors.noModel);
+    if (!first) {
+      this.notify(say.errors.noModel);
+      return false;
+    }
     const next: Chat = { ...chat, leaf: first.id, updated: now };
     if (this.treeOf !== chat.id) await this.open(chat.id);
-    const rows = this.treeOf === chat.id ? [...this.tree.values()] : await this.#store.messages(chat.id);
+    const earlier = before[0]?.parent ?? parent;
+    // Another tab may have added the messages before this one.
+    const isKnown = this.treeOf === chat.id && (earlier === '' || this.tree.has(earlier));
+    const rows = isKnown ? [...this.tree.values()] : await this.#store.messages(chat.id);
     const path = pathTo(treeOf([...rows, ...before]), parent);
-    let bodies: Record<string, unknown>[];
-    try {
-      bodies = chat.models.map((model) => bodyOf(next, model, path));
-    } catch (error) {
-      return this.notify(say.params.wrongJson(messageOf(error)), 0);
-    }
+    const bodies = this.#bodies(next, chat.models, path);
+    if (!bodies) return false;
     await this.put([next], [...before, ...made]);
     if (this.way.id !== chat.id) this.go(`/chat/${chat.id}`);
     if (chat.models[0]) this.set('model', chat.models[0]);
     made.forEach((message, index) => this.#run(message, bodies[index] ?? {}, chat.models[index] ?? ''));
+    return true;
+  }
+
+  // Returns nothing, with a notice, if the schema or the tools of the chat are not JSON.
+  #bodies(chat: Chat, models: string[], path: Message[]): Record<string, unknown>[] | undefined {
+    try {
+      return models.map((model) => bodyOf(chat, model, path));
+    } catch (error) {
+      this.notify(say.params.wrongJson(messageOf(error)), 0);
+      return undefined;
+    }
   }
 
   // Continues an incomplete answer. The server renders the conversation with the model's template.
@@ -293,7 +367,9 @@ class App {
   continueAnswer(chat: Chat, message: Message): void {
     const model = message.model ?? chat.models[0] ?? '';
     const before = pathTo(this.tree, message.parent);
-    const asked = { ...bodyOf(chat, model, before), stream: false, _debug_render_only: true };
+    const body = this.#bodies(chat, [model], before)?.[0];
+    if (!body) return;
+    const asked = { ...body, stream: false, _debug_render_only: true };
     const { options, keep_alive } = asked as { options?: unknown; keep_alive?: unknown };
     const prepare = async (signal: AbortSignal) => {
       const shown = await json<{ _debug_info: { rendered_template: string } }>('POST', '/api/chat', asked, { signal });
@@ -315,8 +391,10 @@ class App {
       },
     });
     this.answers.set(message.id, answer);
+    this.#tabs?.writing([...this.answers.keys()]);
     void answer.ended.then(async () => {
       this.answers.delete(message.id);
+      this.#tabs?.writing([...this.answers.keys()]);
       const kept = this.tree.get(message.id);
       if (kept?.error === say.errors.network || kept?.error === say.errors.lost) this.serverGone();
       else void this.refreshModels();

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { importChatGpt } from './chatgpt';
 import { importChats } from './import';
-import { exportLines, latestLeaf, pathTo, treeOf, versionsOf } from './tree';
+import { exportChat, exportHead, latestLeaf, pathTo, treeOf, versionsOf } from './tree';
 
 let n = 0;
 const fresh = () => `new${(n += 1)}`;
@@ -118,7 +118,7 @@ describe('conversations.json of ChatGPT', () => {
 
 it('imports each known format', () => {
   const chat = { id: 'c', title: 'T', models: ['m'], system: '', params: {}, leaf: '', pinned: false, created: 1, updated: 2 };
-  expect(importChats(exportLines([{ chat, messages: [] }]), fresh)).toMatchObject({ chats: [{ title: 'T' }], skipped: 0 });
+  expect(importChats([exportHead(), ...exportChat(chat, [])].join(''), fresh)).toMatchObject({ chats: [{ title: 'T' }], skipped: 0 });
   expect(importChats(`\ufeff [${JSON.stringify(one({ q: node(null, 'user', ['Q']) }))}]`, fresh).messages).toHaveLength(1);
   expect(importChats(JSON.stringify(one({ q: node(null, 'user', ['Q']) })), fresh).messages).toHaveLength(1);
   expect(() => importChats('{"kind":"billow-chats","version":2}', fresh)).toThrow('version 2');

@@ -88,6 +88,18 @@ describe('untrusted text', () => {
   });
 });
 
+describe('text with many levels', () => {
+  const marks: [string, string][] = [['quotes', '>'], ['spaced quotes', '> '], ['lists', '- '], ['numbers', '1. '], ['a mix', '> * ']];
+  for (const [name, mark] of marks)
+    it(`stays text: ${name}`, () => {
+      for (const n of [300, 3000, 10_000]) expect(lex(`before\n\n${mark.repeat(n)}x`)).toEqual([{ type: 'raw', raw: `before\n\n${mark.repeat(n)}x`, text: `before\n\n${mark.repeat(n)}x` }]);
+    });
+  it('has its quotes and lists if there are few', () => {
+    expect(lex(`${'> '.repeat(20)}x`)[0]?.type).toBe('blockquote');
+    expect(lex('-'.repeat(200))[0]?.type).toBe('hr');
+  });
+});
+
 it('detects whether a code block is closed', () => {
   const code = (text: string) => isClosed(lex(text)[0] as Token);
   expect(code('```js\na')).toBe(false);

@@ -40,8 +40,21 @@ const blockMath: TokenizerAndRendererExtension = {
 const marked = new Marked({ gfm: true });
 marked.use({ extensions: [inlineMath, blockMath] });
 
+// Deeper levels are shown as text: each level is a component in a component.
+export const MAX_LEVELS = 32;
+// A line that begins with 100 marks of quotes and lists is no text of a person.
+const DEEP = /^(?:[ \t]*(?:>|(?:[-*+]|\d{1,9}[.)])[ \t])){100}/m;
+
+// The lexer recurses, so text with too many levels becomes one token with the raw text.
 export function lex(text: string): Token[] {
-  return marked.lexer(text);
+  const raw = [{ type: 'raw', raw: text, text }];
+  if (DEEP.test(text)) return raw;
+  try {
+    return marked.lexer(text);
+  } catch (error) {
+    if (error instanceof RangeError) return raw;
+    throw error;
+  }
 }
 
 export interface Block {

@@ -1,6 +1,6 @@
 import 'fake-indexeddb/auto';
 import { describe, expect, it } from 'vitest';
-import { MemoryStore, OverlayStore, openStore, type Store } from './store';
+import { MemoryStore, OverlayStore, StorageFull, openStore, type Store } from './store';
 import type { Chat, Message } from './types';
 
 const chat = (id: string, updated: number): Chat => ({ id, title: id, models: [], system: '', params: {}, leaf: '', pinned: false, created: 0, updated });
@@ -59,6 +59,59 @@ it('reads stored and new chats if a store is full', async () => {
   expect(await store.draft('b')).toBe('');
   await store.removeChat('a');
   expect(await store.messages('a')).toEqual([]);
+});
+
+it('moves new rows into a store that has room again', async () => {
+  let isFull = true;
+  class Small extends MemoryStore {
+    override put(chats: Chat[], messages: Message[]): Promise<void> {
+      return isFull ? Promise.reject(new StorageFull()) : super.put(chats, messages);
+    }
+  }
+  const base = new Small();
+  const store = new OverlayStore(base);
+  await store.put([chat('a', 1)], [message('1', 'a')]);
+  await store.put([], [message('2', 'elsewhere')]);
+  await store.putDraft('a', 'half');
+  await expect(store.settle()).rejects.toThrow(StorageFull);
+  expect(await base.chats()).toEqual([]);
+  isFull = false;
+  const late = store.settle();
+  await store.put([chat('b', 2)], []); // while it moves
+  await late;
+  await store.put([chat('c', 3)], []);
+  expect((await base.chats()).map((one) => one.id)).toEqual(['c', 'b', 'a']);
+  expect((await base.messages('elsewhere')).map((one) => one.id)).toEqual(['2']);
+  expect(await base.draft('a')).toBe('half');
+  expect(await store.chats()).toHaveLength(3);
+});
+
+it('shows what is known of a store that is lost', async () => {
+  class Lost extends MemoryStore {
+    override chats = () => Promise.reject(new Error('lost'));
+    override messages = () => Promise.reject(new Error('lost'));
+  }
+  const store = new OverlayStore(new Lost(), { chats: [chat('a', 1)], messages: [message('1', 'a')] });
+  await store.put([chat('b', 2)], [message('2', 'a')]);
+  expect((await store.chats()).map((one) => one.id)).toEqual(['b', 'a']);
+  expect((await store.messages('a')).map((one) => one.id)).toEqual(['1', '2']);
+  await expect(store.messages('other')).rejects.toThrow('lost');
+});
+
+it('opens the database again if the browser has closed it', async () => {
+  const opened: IDBDatabase[] = [];
+  const transaction = IDBDatabase.prototype.transaction;
+  IDBDatabase.prototype.transaction = function (...all) {
+    opened.push(this);
+    return transaction.apply(this, all);
+  };
+  const store = await openStore('closed');
+  await store.put([chat('a', 1)], []);
+  opened[0]?.close();
+  await store.put([chat('b', 2)], []);
+  opened[1]?.close();
+  expect(await store.chats()).toHaveLength(2);
+  IDBDatabase.prototype.transaction = transaction;
 });
 
 it('uses memory if the browser has no database', async () => {

@@ -20,6 +20,11 @@ export interface Store {
   putDraft(chat: string, text: string): Promise<void>;
 }
 
+interface Rows {
+  chats: Chat[];
+  messages: Message[];
+}
+
 export class StorageFull extends Error {}
 
 // Returns the chats in the order of the list: pinned ones first, then the latest.
@@ -27,42 +32,65 @@ export function listed(chats: Chat[]): Chat[] {
   return [...chats].sort((a, b) => Number(b.pinned) - Number(a.pinned) || b.updated - a.updated);
 }
 
+type Db = IDBPDatabase<Schema>;
+
 class IdbStore implements Store {
   readonly isLasting = true;
-  constructor(private readonly db: IDBPDatabase<Schema>) {}
+  #db: Promise<Db>;
+  constructor(
+    db: Db,
+    private readonly open: () => Promise<Db>,
+  ) {
+    this.#db = Promise.resolve(db);
+  }
+
+  // Browsers may end a connection, for example while a tab sleeps. Then opens the database again.
+  async #on<T>(work: (db: Db) => Promise<T>): Promise<T> {
+    const used = this.#db;
+    try {
+      return await work(await used);
+    } catch (error) {
+      if (!(error instanceof DOMException) || !['InvalidStateError', 'UnknownError'].includes(error.name)) throw error;
+      if (this.#db === used) this.#db = this.open();
+      return work(await this.#db);
+    }
+  }
 
   async chats(): Promise<Chat[]> {
-    return listed(await this.db.getAll('chats'));
+    return listed(await this.#on((db) => db.getAll('chats')));
   }
   messages(chat: string): Promise<Message[]> {
-    return this.db.getAllFromIndex('messages', 'chat', chat);
+    return this.#on((db) => db.getAllFromIndex('messages', 'chat', chat));
   }
   async put(chats: Chat[], messages: Message[]): Promise<void> {
     try {
-      const change = this.db.transaction(['chats', 'messages'], 'readwrite');
-      await Promise.all([
-        ...chats.map((chat) => change.objectStore('chats').put(plain(chat))),
-        ...messages.map((message) => change.objectStore('messages').put(plain(message))),
-        change.done,
-      ]);
+      await this.#on(async (db) => {
+        const change = db.transaction(['chats', 'messages'], 'readwrite');
+        await Promise.all([
+          ...chats.map((chat) => change.objectStore('chats').put(plain(chat))),
+          ...messages.map((message) => change.objectStore('messages').put(plain(message))),
+          change.done,
+        ]);
+      });
     } catch (error) {
       if (error instanceof DOMException && error.name === 'QuotaExceededError') throw new StorageFull();
       throw error;
     }
   }
-  async removeChat(id: string): Promise<void> {
-    const change = this.db.transaction(['chats', 'messages', 'drafts'], 'readwrite');
-    await change.objectStore('chats').delete(id);
-    await change.objectStore('drafts').delete(id);
-    for (const key of await change.objectStore('messages').index('chat').getAllKeys(id)) await change.objectStore('messages').delete(key);
-    await change.done;
+  removeChat(id: string): Promise<void> {
+    return this.#on(async (db) => {
+      const change = db.transaction(['chats', 'messages', 'drafts'], 'readwrite');
+      await change.objectStore('chats').delete(id);
+      await change.objectStore('drafts').delete(id);
+      for (const key of await change.objectStore('messages').index('chat').getAllKeys(id)) await change.objectStore('messages').delete(key);
+      await change.done;
+    });
   }
   async draft(chat: string): Promise<string> {
-    return (await this.db.get('drafts', chat))?.text ?? '';
+    return (await this.#on((db) => db.get('drafts', chat)))?.text ?? '';
   }
   async putDraft(chat: string, text: string): Promise<void> {
-    if (text) await this.db.put('drafts', { chat, text });
-    else await this.db.delete('drafts', chat);
+    await this.#on<unknown>((db) => (text ? db.put('drafts', { chat, text }) : db.delete('drafts', chat)));
   }
 }
 
@@ -93,22 +121,40 @@ export class MemoryStore implements Store {
   async putDraft(chat: string, text: string): Promise<void> {
     this.#drafts.set(chat, text);
   }
+  all(): Rows & { drafts: [string, string][] } {
+    return { chats: [...this.#chats.values()], messages: [...this.#messages.values()], drafts: [...this.#drafts] };
+  }
 }
 
-// For a full store: reads the old chats from it, and keeps new chats in memory.
+// For a store that is full or lost: reads the old chats from it, and keeps new rows in memory until
+// settle(). If the store cannot be read, `known` has the rows that the page has read before.
 export class OverlayStore implements Store {
-  readonly isLasting = false;
   #new = new MemoryStore();
-  constructor(private readonly base: Store) {}
+  #nChanges = 0;
+  #isSettled = false;
+  constructor(
+    private readonly base: Store,
+    private readonly known: Rows = { chats: [], messages: [] },
+  ) {}
 
+  get isLasting(): boolean {
+    return this.#isSettled && this.base.isLasting;
+  }
   async chats(): Promise<Chat[]> {
-    return listed(merged(await this.base.chats(), await this.#new.chats()));
+    return listed(merged(await this.base.chats().catch(() => this.known.chats), await this.#new.chats()));
   }
   async messages(chat: string): Promise<Message[]> {
-    return merged(await this.base.messages(chat), await this.#new.messages(chat));
+    const own = await this.#new.messages(chat);
+    const old = await this.base.messages(chat).catch((error: unknown) => {
+      const known = this.known.messages.filter((message) => message.chat === chat);
+      if (known.length + own.length === 0) throw error;
+      return known;
+    });
+    return merged(old, own);
   }
   put(chats: Chat[], messages: Message[]): Promise<void> {
-    return this.#new.put(chats, messages);
+    this.#nChanges += 1;
+    return this.#isSettled ? this.base.put(chats, messages) : this.#new.put(chats, messages);
   }
   async removeChat(id: string): Promise<void> {
     await this.#new.removeChat(id);
@@ -118,8 +164,24 @@ export class OverlayStore implements Store {
     return (await this.#new.draft(chat)) || this.base.draft(chat);
   }
   async putDraft(chat: string, text: string): Promise<void> {
+    if (this.#isSettled) return this.base.putDraft(chat, text);
+    this.#nChanges += 1;
     await this.#new.putDraft(chat, text);
     await this.base.putDraft(chat, ''); // the stored draft is out of date
+  }
+
+  // Moves the new rows into the store, which is used directly from then on. Throws if it does not
+  // take them.
+  async settle(): Promise<void> {
+    while (!this.#isSettled) {
+      const n = this.#nChanges;
+      const { chats, messages, drafts } = this.#new.all();
+      await this.base.put(chats, messages);
+      for (const [chat, text] of drafts) await this.base.putDraft(chat, text);
+      if (n !== this.#nChanges) continue;
+      this.#isSettled = true;
+      this.#new = new MemoryStore();
+    }
   }
 }
 
@@ -135,8 +197,8 @@ function plain<T>(value: T): T {
 // Calls `onNewer` if another tab needs a newer version of the database. This tab has then closed
 // it.
 export async function openStore(name = 'billow', onNewer: () => void = () => undefined): Promise<Store> {
-  try {
-    const db = await openDB<Schema>(name, 1, {
+  const open = () =>
+    openDB<Schema>(name, 1, {
       upgrade(fresh) {
         fresh.createObjectStore('chats', { keyPath: 'id' }).createIndex('updated', 'updated');
         fresh.createObjectStore('messages', { keyPath: 'id' }).createIndex('chat', 'chat');
@@ -147,7 +209,8 @@ export async function openStore(name = 'billow', onNewer: () => void = () => und
         onNewer();
       },
     });
-    return new IdbStore(db);
+  try {
+    return new IdbStore(await open(), open);
   } catch {
     return new MemoryStore();
   }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { asMarkdown, exportLines, importLines, latestLeaf, pathTo, titleFrom, treeOf, versionsOf } from './tree';
+import { asMarkdown, exportChat, exportHead, importLines, latestLeaf, pathTo, titleFrom, treeOf, versionsOf } from './tree';
 import type { Chat, Message } from './types';
 
 const chat: Chat = { id: 'c', title: 'T', models: ['m'], system: 'be kind', params: { temperature: 0.5 }, leaf: 'd', pinned: false, created: 1, updated: 2 };
@@ -33,7 +33,7 @@ describe('exported chats', () => {
   let n = 0;
   const fresh = () => `new${(n += 1)}`;
   it('are imported with all messages, under new ids', () => {
-    const back = importLines(exportLines([{ chat, messages: rows }]), fresh);
+    const back = importLines([exportHead(), ...exportChat(chat, rows)].join(''), fresh);
     expect(back.chats).toHaveLength(1);
     expect(back.messages).toHaveLength(rows.length);
     expect(back.chats[0]).toMatchObject({ title: 'T', system: 'be kind', params: { temperature: 0.5 } });

@@ -71,13 +71,17 @@ export function titleFrom(text: string): string {
 // A file of exported chats has a header line, then a line for each chat and each message.
 const KIND = 'billow-chats';
 
-export function exportLines(chats: readonly { chat: Chat; messages: readonly Message[] }[]): string {
-  const rows: unknown[] = [{ kind: KIND, version: 1 }];
-  for (const { chat, messages } of chats) {
-    rows.push({ chat });
-    for (const message of messages) rows.push({ message });
-  }
-  return `${rows.map((row) => JSON.stringify(row)).join('\n')}\n`;
+export function exportHead(): string {
+  return lineOf({ kind: KIND, version: 1 });
+}
+
+// The lines of one chat. They stay apart, because all chats may be too long for one string.
+export function exportChat(chat: Chat, messages: readonly Message[]): string[] {
+  return [lineOf({ chat }), ...messages.map((message) => lineOf({ message }))];
+}
+
+function lineOf(row: unknown): string {
+  return `${JSON.stringify(row)}\n`;
 }
 
 function text(value: unknown): string {
