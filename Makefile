@@ -1,14 +1,14 @@
 # The two commands are `make run` and `make test`. Both do the necessary set-up.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help run test build install package tarball bench format lint clean setup-build setup-run setup-bench setup-test setup-portable
+.PHONY: help run test build install package tarball bench format lint clean setup-build setup-run setup-bench setup-test setup-portable setup-package
 
 # One folder has everything outside the checkout, unless the user has already chosen other places.
 ifeq ($(HOME),)
 export HOME := $(shell getent passwd "$$(id -u)" | cut -d: -f6)
 endif
 CACHE := $(HOME)/.cache/billow
-export BILLOW_TEST_MODELS := $(abspath $(or $(BILLOW_TEST_MODELS),$(CACHE)/models))
+export BILLOW_TEST_MODELS := $(or $(BILLOW_TEST_MODELS),$(CACHE)/models)
 export CCACHE_DIR ?= $(CACHE)/ccache
 export CCACHE_MAXSIZE ?= 2G
 export CCACHE_BASEDIR ?= $(CURDIR)
@@ -32,7 +32,7 @@ help:
 	@echo 'make lint     format, layers, style, prose, headers, clang-tidy'
 	@echo 'make clean    remove the build folder'
 
-setup-build setup-run setup-bench setup-test setup-portable: setup-%:
+setup-build setup-run setup-bench setup-test setup-portable setup-package: setup-%:
 	@tools/setup $(if $(filter test,$*),all,$*)
 
 # After the build folder is configured, Ninja handles all changes.
@@ -59,8 +59,10 @@ install:
 	@[ -e $(BUILD)/bin/billow ] && [ -e $(BUILD)/packaging/compressed.stamp ] || $(MAKE) build
 	@cmake --install $(BUILD) --prefix "$(prefix)" --strip --component program
 	@[ "$(service)" = no ] || cmake --install $(BUILD) --prefix "$(prefix)" --component service
+	@rm -f $(BUILD)/install_manifest*.txt # root's, after `sudo make install`: the next installation could not write it
 
-package: build
+package: setup-package
+	$(build-program)
 	@cd $(BUILD) && cpack -G DEB
 
 tarball: build setup-portable
