@@ -93,11 +93,11 @@ class Output(unittest.TestCase):
 
     def test_first_byte_is_timed_from_the_start(self):
         with tempfile.TemporaryDirectory() as folder:
-            answers = script(folder, "answers", "sleep 0.2; echo x; sleep 0.3")
+            answers = script(folder, "answers", "sleep 0.2; echo x; sleep 3")
             start = time.perf_counter()
             first = programs.first_byte_ms([str(answers)], 10)
             self.assertGreaterEqual(first, 200)
-            self.assertGreaterEqual(1000 * (time.perf_counter() - start) - first, 290)
+            self.assertGreaterEqual(1000 * (time.perf_counter() - start) - first, 1000)  # a busy machine reads the byte late
             with self.assertRaisesRegex(programs.Skipped, "no answer"):
                 programs.first_byte_ms([str(script(folder, "silent", "exit 0"))], 10)
             with self.assertRaisesRegex(programs.Skipped, "exit status"):

@@ -2,11 +2,14 @@
 """Prints the results of runs of ctest: summarise_tests.py RESULTS.xml CASES_FOLDER [RESULTS.xml CASES_FOLDER]...
 
 RESULTS.xml is from ctest --output-junit. CASES_FOLDER has the results of the cases of GoogleTest, which
-cmake/discover_tests.py lets the programs write. Prints the skipped cases, the end of what each failed test printed, the
-ten tests that took longest, and last a line with the number of passed, failed and skipped tests of all runs: cases of
-GoogleTest, and other tests.
+cmake/discover_tests.py lets the programs write. Prints what was skipped and why, the end of what each failed test printed,
+the ten tests that took longest, and last a line with the number of passed, failed and skipped tests of all runs: cases of
+GoogleTest, and other tests. Another test says with lines "skipped: CASE: REASON" or "skipped: REASON" that it has skipped
+a part of itself, or all.
 """
+import collections
 import pathlib
+import re
 import sys
 import xml.etree.ElementTree as xml
 
@@ -28,13 +31,30 @@ def cases(folder):
         for row in rows:
             kind = "failed" if row.find("failure") is not None else \
                    "skipped" if row.get("result") == "skipped" else "passed"
-            results[kind].append(f"{row.get('classname')}.{row.get('name')}")
+            name = f"{row.get('classname')}.{row.get('name')}"
+            if kind == "skipped":
+                # The message begins with a line that names the place in the source.
+                message = row.find("skipped").get("message", "") if row.find("skipped") is not None else ""
+                reason = " ".join(line for line in message.splitlines() if line and not re.search(r"\.(cpp|h):\d+$", line))
+                name = f"{name}: {reason}" if reason else name
+            results[kind].append(name)
         found[path.name] = results
     return found
 
 
 def end_of(test):
     return "\n".join((test.findtext("system-out") or "").splitlines()[-40:])
+
+
+def skips(test):
+    """Returns what a test that is not of GoogleTest says that it has skipped. Cases with the same reason share a line."""
+    lines = re.findall(r"^skipped: (.*\S)", test.findtext("system-out") or "", re.MULTILINE)
+    n_of, first = collections.Counter(), {}
+    for line in lines:
+        reason = re.sub(r"^[\w.]+( \([^:]*\))?: ", "", line)
+        n_of[reason] += 1
+        first.setdefault(reason, line)
+    return len(lines), [first[reason] if n == 1 else f"{n} cases: {reason}" for reason, n in n_of.items()]
 
 
 def summarise(results, folder, n, seconds):
@@ -50,7 +70,11 @@ def summarise(results, folder, n, seconds):
             # A program can fail after or without a failed case, for example by a crash.
             n["failed"] += max(1, len(known["failed"]) if known else 0)
         elif known is None:
-            n[kind] += 1
+            n_skipped, rows = skips(test)
+            n["passed"] += kind == "passed"
+            n["skipped"] += max(n_skipped, kind == "skipped")
+            for row in rows or ["no reason is known"] * (kind == "skipped"):
+                print(f"skipped: {name}: {row}")
         if known is not None:
             n["passed"] += len(known["passed"])
             n["skipped"] += len(known["skipped"])

@@ -10,6 +10,7 @@ namespace billow::api {
 inline constexpr size_t kMaxRefusalBytes = 2048;
 
 // The refusal of a prompt that exceeds the context begins with this text.
-inline constexpr std::string_view kPromptTooLong = "the prompt is longer than the context length";
+inline constexpr std::string_view kPromptTooLong =
+    "the prompt is longer than the context length currently available to the model";
 
 }  // namespace billow::api

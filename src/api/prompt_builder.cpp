@@ -43,8 +43,7 @@ bool fits(size_t n_prompt, const PromptLimits& limits) {
   const std::string context = std::to_string(limits.max_context);
   // Clients shorten a conversation if they find the words of their provider: the first words are
   // Ollama's, "prompt is too long" is Anthropic's and "maximum context length" OpenAI's.
-  throw StatusError(400, std::string(kPromptTooLong) +
-                             " currently available to the model: it has " + prompt +
+  throw StatusError(400, std::string(kPromptTooLong) + ": it has " + prompt +
                              " tokens, the context " + context +
                              "; shorten the prompt, adjust the context length in settings, or use "
                              "a model with a longer context length (prompt is too long: " +

@@ -13,13 +13,7 @@ import unittest
 import urllib.request
 
 from fake_server import FakeServer
-from program import ARGS, billow, main
-
-
-def free_port():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
+from program import ARGS, billow, free_port, main
 
 
 class Case(unittest.TestCase):

@@ -4,7 +4,7 @@ import struct
 
 import numpy
 
-from program import ProgramTest, billow, main
+from program import ProgramTest, main
 
 WIDTH, HEADS, KV_HEADS, HEAD, FEED, LAYERS, TOKENS = 64, 4, 2, 16, 96, 2, 260
 
@@ -77,6 +77,23 @@ class Convert(ProgramTest):
         self.assertEqual({t["name"]: t["type"] for t in json.loads(self.ok("inspect", "--json", again))["tensors"]},
                          {t["name"]: t["type"] for t in json.loads(self.ok("inspect", "--json", self.out))["tensors"]})
         again.unlink()
+
+    def test_refuses_numbers_that_are_not_finite(self):
+        weights = self.source / "model.safetensors"
+        weights.write_bytes(weights.read_bytes()[:-4] + struct.pack("<f", float("nan")))
+        for kind in ("F32", "F16", "BF16", "Q8_0"):
+            self.refused("convert", "--outtype", kind, self.source, self.out, names=["tensor 'blk.1.ffn_norm.weight'", "not finite"])
+        self.assertFalse(self.out.exists())
+
+    def test_refuses_to_replace_its_input_or_its_other_file(self):
+        for name in ("model.safetensors", "config.json"):
+            before = (self.source / name).read_bytes()
+            self.refused("convert", self.source, self.source / name, names=[name, "is part of the input"])
+            self.refused("convert", self.source, self.out, "--mmproj", self.source / name, names=[name, "is part of the input"])
+            self.assertEqual((self.source / name).read_bytes(), before)
+        self.refused("convert", self.source, self.out, "--mmproj", self.dir / "." / self.source.name / ".." / self.out.name,
+                     names=[self.out, "cannot be the model and the projector", "--mmproj"])
+        self.assertFalse(self.out.exists())
 
     def test_errors_have_one_line(self):
         self.refused("convert", self.dir / "none", self.out, names=["there is no such folder"])

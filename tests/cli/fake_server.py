@@ -8,7 +8,7 @@ import time
 class FakeServer:
     """`answers` maps "METHOD /path" to the response: a (status, body) pair, a list of objects for a stream, a
     function of the request's body that returns one of these, or any other object as JSON. Floats in a stream are
-    seconds to wait, and "cut" closes the connection."""
+    seconds to wait, it waits for a threading.Event in a stream, and "cut" closes the connection."""
 
     def __init__(self):
         self.answers = {"HEAD /": (200, b"")}
@@ -52,6 +52,9 @@ class FakeServer:
                     for entry in objects:
                         if isinstance(entry, float):
                             time.sleep(entry)
+                            continue
+                        if isinstance(entry, threading.Event):
+                            entry.wait(300)
                             continue
                         if entry == "cut":
                             self.close_connection = True

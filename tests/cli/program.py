@@ -7,6 +7,10 @@ import sys
 import tempfile
 import unittest
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "server"))
+from ports import free_port  # noqa: E402, F401
+from run_cases import run_cases  # noqa: E402
+
 ARGS = argparse.Namespace()
 
 
@@ -49,4 +53,4 @@ def main():
     parser.add_argument("--billow", required=True)
     parser.add_argument("--make-models", required=True)
     parser.parse_args(namespace=ARGS)
-    unittest.main(argv=[sys.argv[0], "-v"])
+    run_cases()

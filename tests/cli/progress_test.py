@@ -2,7 +2,7 @@
 import os
 import pathlib
 import re
-import time
+import threading
 
 from client_case import ClientCase
 from program import billow, main
@@ -47,39 +47,38 @@ class Shown:
     def until_row(self, pattern):
         self.until(lambda rows: any(re.search(pattern, row) for row in rows), pattern)
 
-    def watch(self, seconds):
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            self.job.turn("more output", seconds=0.02)
-            self.take()
-
     def resize(self, columns):
         self.job.resize(columns, 24)
         self.screen.resize(columns)
 
 
 class Transfers(ClientCase):
-    def steps(self):
+    def steps(self, rest):
+        """The lines of a transfer. It stays at 20 % until `rest` is set."""
         layer = {"status": "pulling 0123456789ab", "digest": "sha256:01", "total": BYTES}
         done = [{**layer, "completed": BYTES * n // 10} for n in range(11)]
-        return [{"status": "pulling manifest"}, 0.2, *done[:3], 4.0, *done[3:], {"status": "success"}, 0.2]
+        return [{"status": "pulling manifest"}, 0.2, *done[:3], rest, *done[3:], {"status": "success"}, 0.2]
 
     def test_no_row_of_an_old_width_is_left(self):
-        self.answer(POST_api_pull=self.steps(), POST_api_push=self.steps())
         for command in ("pull", "push"):
             for reflows in (True, False):
                 with self.subTest(command=command, reflows=reflows):
+                    rest = threading.Event()
+                    self.addCleanup(rest.set)
+                    self.answer(POST_api_pull=self.steps(rest), POST_api_push=self.steps(rest))
                     job = Job(self.env, command, "me/m", columns=110)
                     self.addCleanup(job.close)
                     shown = Shown(job, 110, reflows)
                     shown.until_row(r"pulling 0123456789ab:  20% ▕█+ +▏ 600 KB")
+                    before = 110
                     for columns in (60, 33, 21, 90, 45):
                         shown.resize(columns)
-                        shown.watch(0.25)
-                        rows = shown.screen.rows()
-                        self.assertEqual(len(rows), 2, rows)
-                        self.assertTrue(rows[1].startswith("pulling 01234567"), rows)
-                        self.assertLess(max(map(len, rows)), columns, rows)
+                        at_least = before if columns > before else 1
+                        shown.until(lambda rows, columns=columns, at_least=at_least:
+                                    len(rows) == 2 and rows[1].startswith("pulling 01234567") and max(map(len, rows)) < columns
+                                    and len(rows[1]) >= at_least, f"two rows of {columns} columns")
+                        before = columns
+                    rest.set()
                     shown.until_row(r"\Asuccess\Z")
                     rows = shown.screen.rows()
                     self.assertEqual([row.split(":")[0] for row in rows], ["pulling manifest", "pulling 0123456789ab", "success"])
@@ -91,7 +90,9 @@ class Loads(ClientCase):
     def setUp(self):
         super().setUp()
         self.memory = [loading(BYTES * 5 // 100)]
-        self.answer(POST_api_show=SHOWN, POST_api_generate=[2.0, {"response": "Hello", "done": False}, 0.3, LAST],
+        self.loaded = threading.Event()  # the answer comes after it is set
+        self.addCleanup(self.loaded.set)
+        self.answer(POST_api_show=SHOWN, POST_api_generate=[self.loaded, {"response": "Hello", "done": False}, 0.3, LAST],
                     GET_api_memory=lambda _: {"models": self.memory})
 
     def shown(self, *args, columns=80):
@@ -105,10 +106,8 @@ class Loads(ClientCase):
         self.memory = [loading(BYTES // 2)]
         shown.until_row(r"\Aloading m:latest  50% ▕█+ +▏ 1\.5 MB/ +3 MB")
         shown.resize(30)
-        shown.watch(0.3)
-        self.assertEqual(len(shown.screen.rows()), 1, shown.screen.rows())
-        self.assertRegex(shown.screen.rows()[0], r"\Aloading m:latest  50%.*\Z")
-        self.assertLess(len(shown.screen.rows()[0]), 30)
+        shown.until(lambda rows: len(rows) == 1 and len(rows[0]) < 30 and rows[0].startswith("loading m:latest  50%"), "one short row")
+        self.loaded.set()
         shown.until_row("Hello")
         self.assertEqual(shown.screen.rows(), ["Hello"])
         self.assertEqual(shown.job.wait(), 0)
@@ -120,21 +119,24 @@ class Loads(ClientCase):
         self.memory = [{"name": "m:latest", "state": "ready"}]
         shown.until_row(r"\A[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏]\Z")
         self.assertEqual(len(shown.screen.rows()), 1)
+        self.loaded.set()
         shown.until_row("Hello")
         self.assertEqual(shown.screen.rows(), ["Hello"])
 
     def test_a_session_shows_the_load_before_its_first_prompt(self):
-        self.answer(POST_api_generate=[1.5, LAST])
+        self.answer(POST_api_generate=[self.loaded, LAST])
         shown = self.shown("run", "m")
         shown.until_row("loading m:latest   5%")
+        self.loaded.set()
         shown.until_row(r"\A>>> Send a message")
         self.assertEqual(len(shown.screen.rows()), 1, shown.screen.rows())
 
     def test_embeddings_show_the_load(self):
         self.answer(POST_api_show=SHOWN | {"capabilities": ["embedding"]},
-                    POST_api_embed=lambda _: time.sleep(1) or {"embeddings": [[0.5]]})
+                    POST_api_embed=lambda _: self.loaded.wait(300) and {"embeddings": [[0.5]]})
         shown = self.shown("run", "e", "some text")
         shown.until_row("loading m:latest")
+        self.loaded.set()
         shown.until_row(r"\A\[0\.5\]\Z")
         self.assertEqual(shown.screen.rows(), ["[0.5]"])
 
@@ -149,11 +151,10 @@ class Loads(ClientCase):
             self.assertNotIn(b"loading", shown.job.shown)
 
     def test_a_server_that_does_not_answer_about_the_load_does_not_delay_the_answer(self):
-        self.answer(GET_api_memory=lambda _: time.sleep(20), POST_api_generate=[0.6, {"response": "Hello", "done": False}, LAST])
-        began = time.monotonic()
+        self.answer(GET_api_memory=lambda _: self.loaded.wait(300), POST_api_generate=[0.6, {"response": "Hello", "done": False}, LAST])
         shown = self.shown("run", "m", "hi")
         self.assertEqual(shown.job.wait(), 0)
-        self.assertLess(time.monotonic() - began, 10)
+        self.assertFalse(self.loaded.is_set(), "the server has not answered about the load")
 
     def test_a_pipe_shows_and_asks_nothing(self):
         self.answer(POST_api_generate=[0.6, {"response": "Hello", "done": False}, LAST])

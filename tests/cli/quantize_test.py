@@ -1,6 +1,7 @@
 """billow quantize and billow imatrix: output, errors, and cleanup after a signal."""
 import json
 import signal
+import struct
 import subprocess
 import sys
 import time
@@ -74,6 +75,37 @@ class Quantize(ProgramTest):
         self.refused("quantize", self.source, self.source, "Q4_0", names=["is the input itself"])
         self.refused("quantize", self.source, self.out, "Q4_0", "--imatrix", self.source, names=["not an importance matrix"])
         self.assertFalse(self.out.exists())
+
+    def test_refuses_to_replace_a_part_of_its_input(self):
+        one = mixture_models.MODELS[0]
+        matrix = self.dir / "matrix.gguf"
+        matrix.write_bytes(mixture_models.importance_file(one))
+        first, second = (self.dir / f"split-0000{number}-of-00002.gguf" for number in (1, 2))
+        keys = {"split.count": 2, "split.tensors.count": 2}
+        first.write_bytes(mixture_models.gguf({"general.architecture": "llama", "llama.block_count": 1, "split.no": 0, **keys},
+                                              [("blk.0.attn_q.weight", [512, 2], mixture_models.F16)]))
+        second.write_bytes(mixture_models.gguf({"split.no": 1, **keys}, [("blk.0.attn_k.weight", [512, 2], mixture_models.F16)]))
+        before = second.read_bytes()
+        self.refused("quantize", first, first, "Q8_0", names=["is the input itself"])
+        self.refused("quantize", first, second, "Q8_0", names=[second, "is a part of the input"])
+        self.refused("quantize", self.source, matrix, "Q8_0", "--imatrix", matrix, names=[matrix, "is the importance matrix"])
+        self.assertEqual(second.read_bytes(), before)
+        self.ok("quantize", first, self.out, "Q8_0")
+        text = self.dir / "text.txt"
+        text.write_text("short")
+        for path in (text, self.model):
+            self.refused("imatrix", "-m", self.model, "-f", text, "-o", path, names=[path, "is part of the input"])
+        for path in (matrix, first, second, text):
+            path.unlink()
+
+    def test_refuses_an_importance_that_no_text_gives(self):
+        one = mixture_models.MODELS[0]
+        matrix = self.dir / "wrong.gguf"
+        data = bytearray(mixture_models.importance_file(one))
+        data[-32:-28] = struct.pack("<f", -1.0)  # the last count, before the padding
+        matrix.write_bytes(data)
+        self.refused("quantize", self.source, self.out, "Q4_0", "--imatrix", matrix, names=[matrix, "is not a count"])
+        matrix.unlink()
 
     def test_quantised_models_are_refused_unless_allowed(self):
         self.ok("quantize", self.source, self.out, "Q8_0")

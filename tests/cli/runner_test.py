@@ -143,6 +143,11 @@ class Runner(ProgramTest):
         self.assertIn(b"junk.gguf", process.stderr.read())
         self.assertFalse(os.path.exists(self.socket))
 
+    def test_ends_with_a_status_of_its_own_if_memory_is_too_small(self):
+        process = self.start("--memory", 1000)
+        self.assertEqual(process.wait(60), 4)
+        self.assertIn(b"memory budget is 1000 B", process.stderr.read())
+
     def test_sigterm_lets_running_answers_finish(self):
         process = self.start()
         connection = UnixConnection(self.socket)

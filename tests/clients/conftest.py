@@ -34,6 +34,16 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.skip(reason=f"llama-server has no {NOT_ON_LLAMA[item.name]}"))
 
 
+def pytest_sessionfinish(session):
+    """Prints what was skipped and why, as tests/server/run_cases.py does. The status is 77 if there were only skipped tests."""
+    stats = session.config.pluginmanager.get_plugin("terminalreporter").stats
+    for report in stats.get("skipped", []):
+        reason = report.longrepr[2].removeprefix("Skipped: ")
+        print(f"\nskipped: {report.nodeid.rpartition('::')[2]}: {reason}", end="")
+    if stats.get("skipped") and not any(stats.get(kind) for kind in ("passed", "failed", "error", "xfailed", "xpassed")):
+        session.exitstatus = 77
+
+
 @pytest.fixture(scope="session")
 def server(tmp_path_factory):
     if not WEIGHTS.exists():

@@ -20,8 +20,8 @@ import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "server"))
 
-import registry as registries  # noqa: E402
 import transfer_case  # noqa: E402
+from ports import free_port  # noqa: E402
 from server import WEIGHTS  # noqa: E402
 
 TEMPLATE = """{{ if .System }}<|im_start|>system
@@ -82,7 +82,7 @@ class Ollama:
 
     def __init__(self, folder):
         self.models = folder / "models"
-        host = f"127.0.0.1:{registries.free_port()}"
+        host = f"127.0.0.1:{free_port()}"
         (folder / "home").mkdir(parents=True)
         self.environment = {**os.environ, "OLLAMA_HOST": host, "OLLAMA_MODELS": str(self.models), "HOME": str(folder / "home"),
                             "no_proxy": "*", "OLLAMA_NO_CLOUD": "1"}

@@ -6,19 +6,15 @@ import os
 import pathlib
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
 
 HERE = pathlib.Path(__file__).parent
+sys.path.append(str(HERE.parent / "server"))
+from ports import free_port  # noqa: E402
+
 HAPROXY = shutil.which("haproxy") or ("/usr/sbin/haproxy" if os.access("/usr/sbin/haproxy", os.X_OK) else None)
-
-
-def free_port():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
 
 
 def wait_for(what, condition, seconds=30):

@@ -20,6 +20,7 @@ import unittest
 from fleet_place import HAPROXY, Balancer, free_port, hosts_text, wait_for
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "server"))
+from run_cases import run_cases  # noqa: E402
 from server import Server  # noqa: E402
 
 parser = argparse.ArgumentParser()
@@ -161,7 +162,9 @@ class Check(Fleet):
         self.ready(host)
         status, text = self.watch_drain(host)
         self.assertEqual(status, 0, text)
-        self.assertRegex(text, r"^ok drain a was not ready for [34]\.\d s before it closed its port, and served all \d+ requests meanwhile\n$")
+        found = re.search(r"^ok drain a was not ready for (\d+\.\d) s before it closed its port, and served all \d+ requests meanwhile\n$", text)
+        self.assertTrue(found, text)
+        self.assertTrue(2 <= float(found[1]) <= 60, text)
 
     def test_a_drain_that_is_too_short(self):
         host = self.start("a", "--read-only", "--drain-delay", "0")
@@ -296,4 +299,4 @@ class ThroughHaproxy(Fleet):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=[sys.argv[0], *rest])
+    run_cases(rest)

@@ -20,6 +20,9 @@ import unittest
 
 from fleet_place import HAPROXY, Balancer, StandIn, send, wait_for
 
+sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "server"))
+from run_cases import run_cases  # noqa: E402
+
 parser = argparse.ArgumentParser()
 parser.add_argument("--billow", required=True)
 options, rest = parser.parse_known_args()
@@ -198,7 +201,7 @@ class Answers(Place):
         self.addCleanup(balancer.end)
         for path, is_last in (("/api/chat", b'"done": true'), ("/v1/chat/completions", b"[DONE]")):
             connection = http.client.HTTPConnection("127.0.0.1", balancer.port, timeout=30)
-            connection.request("POST", path, json.dumps(chat("a", max_tokens=6) | {"stream": True}))
+            connection.request("POST", path, json.dumps(chat("a", max_tokens=30) | {"stream": True}))
             answer = connection.getresponse()
             times, last = [], b""
             while line := answer.readline():
@@ -252,14 +255,14 @@ tail = true
 
 class Load(Place):
     def test_embeddings_go_to_the_host_with_the_fewest_requests(self):
-        self.fleet(2, "--decode", 4)
+        self.fleet(2, "--decode", 1)  # all requests arrive before the first one ends
         body = {"model": "m", "input": "text", "max_tokens": 8, "stream": False}
         with concurrent.futures.ThreadPoolExecutor(12) as pool:
             nodes = collections.Counter(pool.map(lambda i: self.balancer.send("POST", "/v1/embeddings", body)[1]["X-Billow-Node"], range(12)))
         self.assertEqual(nodes, {"n0": 6, "n1": 6})
 
     def test_the_bound_moves_requests_of_a_host_with_more_than_its_share(self):
-        self.fleet(4, "--decode", 8)
+        self.fleet(4, "--decode", 2)
         with concurrent.futures.ThreadPoolExecutor(16) as pool:
             body = chat("the same", max_tokens=16)
             nodes = collections.Counter(pool.map(lambda i: self.balancer.send("POST", "/api/chat", body)[1]["X-Billow-Node"], range(16)))
@@ -293,7 +296,7 @@ class Failures(Place):
     def test_a_killed_host_costs_no_request_that_has_not_begun_to_stream(self):
         self.fleet(3, "--decode", 40)
         threads, statuses, nodes = self.conversations(12, 5, max_tokens=8)
-        time.sleep(1)
+        wait_for("answers", lambda: sum(list(nodes.values())) >= 12, seconds=60)
         victim = nodes.most_common(1)[0][0]
         self.host(victim).kill()
         for thread in threads:
@@ -359,4 +362,4 @@ if __name__ == "__main__":
     if HAPROXY is None:
         print("skipped: there is no haproxy on this machine; tools/setup installs it")
         sys.exit(77)
-    unittest.main(argv=[sys.argv[0], *rest])
+    run_cases(rest)

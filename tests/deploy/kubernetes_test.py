@@ -2,12 +2,14 @@
 
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import unittest
 
 import jsonschema
 import yaml
+from run_cases import run_cases
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 KUBERNETES = ROOT / "deploy/kubernetes"
@@ -73,6 +75,14 @@ class Manifests(unittest.TestCase):
         done = subprocess.run([tool("kubernetes-validate"), "--strict", *(KUBERNETES / name for name in files)], capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 0, done.stdout)
         self.assertEqual(done.stdout.count(" passed for resource "), sum(len(documents(name)) for name in files), done.stdout)
+
+    @unittest.skipIf(shutil.which("kubectl") is None, "there is no kubectl on this machine")
+    def test_kustomize_admits_the_same_pods_as_the_policy(self):
+        for folder in (KUBERNETES, ROOT / "packaging/kubernetes"):
+            done = subprocess.run(["kubectl", "kustomize", folder], capture_output=True, text=True, check=True)
+            (rendered,) = [one for one in yaml.safe_load_all(done.stdout) if one["kind"] == "NetworkPolicy"]
+            (written,) = [one for one in yaml.safe_load_all((folder / "network-policy.yaml").read_text()) if one]
+            self.assertEqual(rendered["spec"], written["spec"])
 
     def test_hadolint_finds_nothing_in_the_image_of_the_job(self):
         done = subprocess.run([tool("hadolint"), "--no-color", ROOT / "deploy/ray/Dockerfile"], capture_output=True, text=True, check=False)
@@ -169,4 +179,4 @@ class Manifests(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=[sys.argv[0], "-v", *sys.argv[1:]])
+    run_cases(sys.argv[1:])

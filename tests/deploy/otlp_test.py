@@ -12,9 +12,7 @@ import os
 import pathlib
 import re
 import shutil
-import socket
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -24,6 +22,8 @@ import registry
 from google.protobuf import json_format
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
+from ports import free_port
+from run_cases import run_cases
 from server import Server
 
 parser = argparse.ArgumentParser()
@@ -108,12 +108,6 @@ class Collector:
         self.is_closed = True
         self.http.shutdown()
         self.http.server_close()
-
-
-def free_port():
-    with socket.socket() as place:
-        place.bind(("127.0.0.1", 0))
-        return place.getsockname()[1]
 
 
 class OtlpTest(unittest.TestCase):
@@ -368,4 +362,4 @@ class RealCollector(OtlpTest):
 if __name__ == "__main__":
     if not COLLECTOR.exists():
         print(f"no collector of OpenTelemetry at {COLLECTOR}: its test is skipped")
-    unittest.main(argv=[sys.argv[0], *REST], verbosity=2)
+    run_cases(REST)

@@ -16,6 +16,7 @@ import time
 import unittest
 
 import yaml
+from run_cases import run_cases
 from server import Server
 
 parser = argparse.ArgumentParser()
@@ -176,4 +177,4 @@ if __name__ == "__main__":
     if not pathlib.Path(PROMTOOL).exists():
         print(f"skipped: no promtool at {PROMTOOL}; tools/setup deploy installs it")
         sys.exit(77)
-    unittest.main(argv=[sys.argv[0], "-v", *REST])
+    run_cases(REST)

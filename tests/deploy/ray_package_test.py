@@ -8,6 +8,8 @@ import tempfile
 import unittest
 import zipfile
 
+from run_cases import run_cases
+
 PACKAGE = pathlib.Path(__file__).resolve().parents[2] / "deploy/ray"
 
 
@@ -33,4 +35,4 @@ class Package(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    run_cases()

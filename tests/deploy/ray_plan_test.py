@@ -17,6 +17,7 @@ from billow_ray import plan, reading, storage
 from billow_ray.client import Answer, Billow, address_of
 from billow_ray.errors import InputFault, JobError
 from billow_ray.recipe import embed_recipe, generate_recipe, rerank_recipe
+from run_cases import run_cases
 
 WEIGHTS = "sha256:" + "a" * 64
 
@@ -282,4 +283,4 @@ class Storage(Folder):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    run_cases()

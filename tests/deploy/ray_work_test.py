@@ -33,6 +33,7 @@ from billow_ray.prepare import Wish, prepare
 from billow_ray.storage import list_files, place_of
 from billow_ray.verify import verify
 from billow_ray.work import run_shard
+from run_cases import run_cases
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--billow", required=True)
@@ -498,4 +499,4 @@ class Real(Case):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=[sys.argv[0], "-v", *REST])
+    run_cases(REST)

@@ -8,12 +8,13 @@ import json
 import os
 import pathlib
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
 import unittest
 
+from ports import free_port
+from run_cases import run_cases
 from server import Server
 
 parser = argparse.ArgumentParser()
@@ -22,12 +23,6 @@ parser.add_argument("--make-models", required=True)
 ARGS, REST = parser.parse_known_args()
 
 SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "deploy/slurm/bulk.sbatch"
-
-
-def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
 
 
 class Array(unittest.TestCase):
@@ -59,7 +54,7 @@ class Array(unittest.TestCase):
 
     def task(self, index, count, **variables):
         environment = {**os.environ, "PATH": f"{self.bin}:{os.environ['PATH']}", "SLURM_ARRAY_TASK_ID": str(index),
-                       "SLURM_ARRAY_TASK_COUNT": str(count), "SLURM_ARRAY_JOB_ID": "77", "BULK_JOB": str(self.dir / "out"),
+                       "SLURM_ARRAY_TASK_MAX": str(count - 1), "SLURM_ARRAY_JOB_ID": "77", "BULK_JOB": str(self.dir / "out"),
                        "BULK_MODEL": "encoder", "BULK_PORT": str(free_port()), "OLLAMA_MODELS": str(self.models), **variables}
         return subprocess.run(["bash", SCRIPT], env=environment, capture_output=True, text=True, check=False)
 
@@ -91,4 +86,4 @@ class Array(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=[sys.argv[0], "-v", *REST])
+    run_cases(REST)

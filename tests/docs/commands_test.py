@@ -31,8 +31,9 @@ from blocks import ROOT, blocks_of
 
 sys.path.insert(0, str(ROOT / "tests" / "server"))
 
+from ports import free_port  # noqa: E402
 from registry import PROGRAM as REGISTRY_PROGRAM  # noqa: E402
-from registry import Registry, free_port  # noqa: E402
+from registry import Registry  # noqa: E402
 from server import MODELS as MODEL_FOLDER  # noqa: E402
 from server import WEIGHTS, Server  # noqa: E402
 

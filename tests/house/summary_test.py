@@ -50,12 +50,12 @@ class Discovery(unittest.TestCase):
 
 
 class Summary(unittest.TestCase):
-    def summarise(self, statuses, cases):
-        """statuses: of each ctest; cases: for each file, the elements of its test cases."""
+    def summarise(self, statuses, cases, output=None):
+        """statuses: of each ctest; cases: for each file, the elements of its test cases; output: what each ctest printed."""
         with tempfile.TemporaryDirectory() as folder:
             results = pathlib.Path(folder, "results.xml")
             results.write_text("<testsuite>" + "".join(
-                f'<testcase name="{name}" status="{status}" time="{len(name)}"><system-out>output of {name}</system-out></testcase>'
+                f'<testcase name="{name}" status="{status}" time="{len(name)}"><system-out>{(output or {}).get(name, "output of " + name)}</system-out></testcase>'
                 for name, status in statuses.items()) + "</testsuite>")
             for name, rows in cases.items():
                 pathlib.Path(folder, name + ".xml").write_text(rows)
@@ -66,13 +66,22 @@ class Summary(unittest.TestCase):
     def suite(*kinds):
         rows = {"passed": '<testcase classname="S" name="passes" result="completed"/>',
                 "failed": '<testcase classname="S" name="fails" result="completed"><failure/></testcase>',
-                "skipped": '<testcase classname="S" name="skips" result="skipped"><skipped/></testcase>'}
+                "skipped": '<testcase classname="S" name="skips" result="skipped"><skipped message="/a/b_test.cpp:12&#x0A;no model&#x0A;"/></testcase>'}
         return "<testsuites><testsuite>" + "".join(rows[kind] for kind in kinds) + "</testsuite></testsuites>"
 
     def test_cases_are_counted_instead_of_programs(self):
         out = self.summarise({"S.*": "run", "script": "run", "absent": "notrun"}, {"S._": self.suite("passed", "passed", "skipped")})
-        self.assertEqual(out, "skipped: S.skips\n\nthe ten slowest tests:\n     6 s  script (results)\n     6 s  absent (results)\n"
+        self.assertEqual(out, "skipped: S.skips: no model\nskipped: absent: no reason is known\n\nthe ten slowest tests:\n     6 s  script (results)\n     6 s  absent (results)\n"
                               "     3 s  S.* (results)\n3 passed, 0 failed, 2 skipped\n")
+
+    def test_skipped_parts_of_other_tests_are_counted_with_their_reasons(self):
+        out = self.summarise({"parts": "run", "all": "notrun", "plain": "notrun"}, {}, {
+            "parts": "skipped: A.a: no zsh: install it\nok\nskipped: A.b (x=1): no fish\nskipped: setUpClass (__main__.B): no fish\n",
+            "all": "skipped: A.a: no model\n",
+            "plain": "skipped: no program at /a/b\n"})
+        self.assertEqual(out.split("\n\n")[0], "skipped: parts: A.a: no zsh: install it\nskipped: parts: 2 cases: no fish\n"
+                                               "skipped: all: A.a: no model\nskipped: plain: no program at /a/b")
+        self.assertTrue(out.endswith("\n1 passed, 0 failed, 5 skipped\n"), out)
 
     def test_failed_cases_and_their_output_are_shown(self):
         out = self.summarise({"S/0.1": "fail"}, {"S_0.1": self.suite("passed", "failed", "failed")})
@@ -86,6 +95,34 @@ class Summary(unittest.TestCase):
 
     def test_a_program_without_results_counts_as_one_test(self):
         self.assertTrue(self.summarise({"S.*": "run"}, {}).endswith("\n1 passed, 0 failed, 0 skipped\n"))
+
+
+class Skips(unittest.TestCase):
+    """The status and the output of test programs that skip cases."""
+
+    def run_program(self, *cases):
+        with tempfile.TemporaryDirectory() as folder:
+            program = pathlib.Path(folder, "a_test.py")
+            program.write_text("import unittest\nfrom run_cases import run_cases\n\nclass A(unittest.TestCase):\n"
+                               + "".join(f"    {case}\n" for case in cases) + "\nrun_cases()\n")
+            environment = {**os.environ, "PYTHONPATH": str(ROOT / "tests/server"), "PYTHONDONTWRITEBYTECODE": "1"}
+            done = subprocess.run([sys.executable, program], env=environment, capture_output=True, text=True)
+            return done.returncode, done.stdout
+
+    PASSES = "def test_passes(self): pass"
+    FAILS = "def test_fails(self): self.fail()"
+    SKIPS = "def test_skips(self): self.skipTest('no zsh')"
+
+    def test_a_skipped_part_shows_its_reason(self):
+        self.assertEqual(self.run_program(self.PASSES, self.SKIPS), (0, "skipped: A.test_skips: no zsh\n"))
+        self.assertEqual(self.run_program(self.FAILS, self.SKIPS), (1, "skipped: A.test_skips: no zsh\n"))
+        self.assertEqual(self.run_program(self.PASSES), (0, ""))
+
+    def test_a_program_that_skips_everything_is_skipped(self):
+        self.assertEqual(self.run_program(self.SKIPS), (77, "skipped: A.test_skips: no zsh\n"))
+        self.assertEqual(self.run_program("@unittest.skip('no fish')", self.PASSES), (77, "skipped: A.test_passes: no fish\n"))
+        whole = self.run_program("@classmethod", "def setUpClass(cls): raise unittest.SkipTest('no root')", self.PASSES, self.SKIPS)
+        self.assertEqual(whole, (77, "skipped: setUpClass (__main__.A): no root\n"))
 
 
 if __name__ == "__main__":

@@ -129,6 +129,16 @@ class Install(unittest.TestCase):
         self.assertEqual(self.script("prerm", "remove"), "")
         self.assertEqual(self.calls(), ["invoke stop billow.service"])
 
+    def test_5b_an_installation_after_a_removal_starts_the_service(self):
+        (self.root / "root/active").unlink()
+        masked = self.root / "var/lib/systemd/deb-systemd-helper-masked/billow.service"
+        masked.parent.mkdir(parents=True, exist_ok=True)
+        masked.touch()
+        (self.root / "etc/default/billow").write_text(f"BILLOW_HOST=127.0.0.1:{free_port()}\n")
+        self.assertEqual(self.script("postinst", "configure", "0.0.9"), "")
+        self.assertIn("invoke start billow.service", self.calls())
+        masked.unlink(missing_ok=True)
+
     def test_6_remove_keeps_the_configuration(self):
         shutil.rmtree(self.root / "run/systemd")
         for name in STAND_INS:

@@ -6,12 +6,15 @@ import os
 import pathlib
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import time
 import unittest
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "server"))
+from ports import free_port  # noqa: E402, F401
+from run_cases import run_cases  # noqa: E402
 
 ARGS = argparse.Namespace()
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
@@ -48,12 +51,6 @@ def package():
     if len(found) != 1:
         raise AssertionError(f"one package is expected in {ARGS.packages}: {found}")
     return found[0]
-
-
-def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
 
 
 def get(port, path):
@@ -133,4 +130,4 @@ def main():
     parser.add_argument("--packages", required=True, help="the folder of the package that the tests make")
     parser.add_argument("--make-models")
     parser.parse_args(namespace=ARGS)
-    unittest.main(argv=[sys.argv[0], "-v"])
+    run_cases()

@@ -8,10 +8,10 @@ import json
 import pathlib
 import random
 import subprocess
-import sys
 import tempfile
 import unittest
 
+from run_cases import run_cases
 from safetensors_file import write_safetensors
 from server import Server
 
@@ -115,4 +115,4 @@ class AdapterFolders(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=[sys.argv[0], *rest], verbosity=2)
+    run_cases(rest)

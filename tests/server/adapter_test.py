@@ -9,11 +9,11 @@ import hashlib
 import json
 import pathlib
 import subprocess
-import sys
 import tempfile
 import unittest
 
 from adapter_file import write_adapter
+from run_cases import run_cases
 from server import Server
 
 parser = argparse.ArgumentParser()
@@ -173,4 +173,4 @@ class Adapters(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=[sys.argv[0], *rest], verbosity=2)
+    run_cases(rest)

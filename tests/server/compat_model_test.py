@@ -5,11 +5,10 @@ compat_model_test.py --billow PROGRAM [--without-model]
 """
 
 import json
-import sys
-import unittest
 
 from compat_cases import DELETE, GET, POST
 from compat_server import CompatCase, rest
+from run_cases import run_cases
 
 
 class CompatModel(CompatCase):
@@ -63,4 +62,4 @@ class CompatModel(CompatCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=[sys.argv[0], *rest])
+    run_cases(rest)

@@ -30,6 +30,8 @@ PROGRAM = str(pathlib.Path(options.billow).resolve())
 HAS_MODEL = WEIGHTS.exists() and not options.without_model
 MINILM = MODELS / "all-minilm-l6-v2"
 HAS_EMBEDDER = MINILM.exists() and HAS_MODEL
+NO_MODEL = "--without-model" if options.without_model else f"no model at {WEIGHTS}"
+NO_EMBEDDER = NO_MODEL if not HAS_MODEL else f"no model at {MINILM}"
 ONE_THREAD = ("--threads", "1")  # two threads that wait for each other are slow if other tests run in parallel
 
 
@@ -108,9 +110,9 @@ class CompatCase(unittest.TestCase):
 
     def setUp(self):
         if "_with_a_model" in self._testMethodName and not HAS_MODEL:
-            self.skipTest("no model")
+            self.skipTest(NO_MODEL)
         if "_with_an_embedder" in self._testMethodName and not HAS_EMBEDDER:
-            self.skipTest("no embedding model")
+            self.skipTest(NO_EMBEDDER)
 
     def tearDown(self):
         self.assertEqual(self.ask(GET, "/healthz")[0], 200, "the server is unhealthy after the test")

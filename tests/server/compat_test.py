@@ -12,11 +12,10 @@ import os
 import re
 import socket
 import subprocess
-import sys
-import unittest
 
 from compat_cases import (ABSENT, COUNTING, DELETE, GET, HEAD, JSON_TYPE, POST, REFUSED, REFUSED_BY_MODEL, RENDERED, ROUTES, USER)
 from compat_server import PROGRAM, CompatCase, rest, small_gguf
+from run_cases import run_cases
 
 
 class Compat(CompatCase):
@@ -559,7 +558,8 @@ class Compat(CompatCase):
     def test_9_5_9_6_small_contexts_with_a_model(self):
         server = self.start("--max-context-size", "256")
         refusal = (r"^the prompt is longer than the context length currently available to the model: it has \d+ tokens, the context 256; "
-                   "shorten the prompt, adjust the context length in settings, or use a model with a longer context length$")
+                   r"shorten the prompt, adjust the context length in settings, or use a model with a longer context length "
+                   r"\(prompt is too long: \d+ tokens > 256 maximum; the maximum context length is 256 tokens\)$")
         long = [{"role": "user", "content": f"number {i} " + "word " * 40} for i in range(12)]
         messages = [{"role": "system", "content": "Be brief."}, *long, {"role": "user", "content": "the last"}]
         for path, body in (("/api/chat", {"messages": messages, "truncate": False}), ("/api/chat", {"messages": messages, "shift": False}),
@@ -588,4 +588,4 @@ class Compat(CompatCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=[sys.argv[0], *rest], verbosity=1)
+    run_cases(rest)

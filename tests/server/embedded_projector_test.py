@@ -11,13 +11,13 @@ import pathlib
 import re
 import struct
 import subprocess
-import sys
 import tempfile
 import unittest
 
 import ollama_files
 from gguf_file import BOOL, STRING, U32, GgufFile
 from pictures import data_url, png, text64
+from run_cases import run_cases
 from server import Server
 
 parser = argparse.ArgumentParser()
@@ -176,5 +176,4 @@ class EmbeddedProjector(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    result = unittest.main(argv=[sys.argv[0], *rest], verbosity=2, exit=False).result
-    sys.exit(0 if result.wasSuccessful() else 1)
+    run_cases(rest)

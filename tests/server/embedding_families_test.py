@@ -9,13 +9,13 @@ import os
 import pathlib
 import random
 import subprocess
-import sys
 import tempfile
 import unittest
 
 os.environ["OPENBLAS_NUM_THREADS"] = "1"  # its threads would spin while others work
 
 import numpy
+from run_cases import run_cases
 from server import Server
 
 parser = argparse.ArgumentParser()
@@ -137,4 +137,4 @@ class EmbeddingFamilies(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=[sys.argv[0], *rest], verbosity=2)
+    run_cases(rest)

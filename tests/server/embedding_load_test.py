@@ -20,6 +20,7 @@ import unittest
 
 import prometheus_text
 from prometheus_text import total
+from run_cases import run_cases
 from server import MODELS, Server
 
 parser = argparse.ArgumentParser()
@@ -391,17 +392,19 @@ class Faults(EmbeddingCase):
 
 
 class End(EmbeddingCase):
+    arguments = ("--drain-timeout", "600")
+
     def test_FI_6_running_requests_finish_after_sigterm(self):
         with concurrent.futures.ThreadPoolExecutor(1) as pool:
             running = pool.submit(self.embed, ["word " * 400] * 100, encoding_format="base64")
             self.wait_for_inputs(101)
             self.server.process.send_signal(signal.SIGTERM)
             self.assertEqual(len(running.result()["data"]), 100)
-        self.assertEqual(self.server.process.wait(60), 0, self.server.log.read_text())
+        self.assertEqual(self.server.process.wait(600), 0, self.server.log.read_text())
 
 
 if __name__ == "__main__":
     if not MINILM.exists():
         print(f"skipped: no model at {MINILM}; tools/setup models fetches it")
         sys.exit(77)
-    unittest.main(argv=[sys.argv[0], *rest], verbosity=2)
+    run_cases(rest)

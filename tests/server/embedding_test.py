@@ -19,6 +19,7 @@ os.environ["OPENBLAS_NUM_THREADS"] = "1"  # its threads would spin while others 
 
 import numpy
 from bert_reference import BertReference
+from run_cases import run_cases
 from server import MODELS, WEIGHTS, Server
 
 parser = argparse.ArgumentParser()
@@ -222,4 +223,4 @@ if __name__ == "__main__":
     if not MINILM.exists():
         print(f"skipped: no model at {MINILM}; tools/setup models fetches it")
         sys.exit(77)
-    unittest.main(argv=[sys.argv[0], *rest], verbosity=2)
+    run_cases(rest)

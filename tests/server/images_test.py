@@ -12,7 +12,6 @@ import os
 import pathlib
 import struct
 import subprocess
-import sys
 import time
 import unittest
 import zlib
@@ -20,6 +19,7 @@ import zlib
 import registry as registries
 from llama_place import REAL, Place, options, rest, until
 from pictures import data_url, gguf_text, png, projector, size_of, text64
+from run_cases import run_cases
 
 VISION = os.environ.get("BILLOW_TEST_VISION")
 FIXTURES = pathlib.Path(__file__).resolve().parents[1] / "image" / "fixtures"
@@ -374,5 +374,4 @@ class Real(Place):
 
 
 if __name__ == "__main__":
-    result = unittest.main(argv=[sys.argv[0], *rest], verbosity=2, exit=False).result
-    sys.exit(0 if result.wasSuccessful() else 1)
+    run_cases(rest)

@@ -10,15 +10,15 @@ import json
 import os
 import pathlib
 import random
+import re
 import signal
 import socket
 import subprocess
-import sys
 import tempfile
-import threading
 import time
 import unittest
 
+from run_cases import run_cases
 from server import Server
 
 parser = argparse.ArgumentParser()
@@ -293,40 +293,40 @@ class Tenants(Place):
 
 
 class Fairness(Place):
-    # Requests of two tenants at 10:1. Both always have requests that wait.
-    N_TOKENS = 24
-    N_BEFORE = 20  # requests before the count begins, because the clients do not begin at the same time
-    N_REQUESTS = 200
+    # Requests of two tenants at 2:1. The count begins when all have arrived, and ends long before a tenant has none that waits.
+    N_TOKENS = 96
+    N_ANN, N_BOB = 200, 100
+    N_COUNTED = 60
 
     def shares(self, weights=(1, 1)):
         ann, bob = (self.add(name, "--weight", str(weight)) for name, weight in zip(("ann", "bob"), weights))
-        self.start("--parallel", "2")
+        self.start("--parallel", "2", "--max-queue", str(self.N_ANN + self.N_BOB))
         self.complete(self.admin, [5])  # loads the model
-        ends = threading.Event()
-        lock = threading.Lock()
-        done = {ann: 0, bob: 0}
-        begun = []
+        order = []
 
-        def ask_again_and_again(key, seed):
-            source = random.Random(seed)
-            while not ends.is_set():
-                self.complete(key, [source.randrange(10, 290) for _ in range(8)], n=self.N_TOKENS)
-                with lock:
-                    begun.append(key)
-                    if not ends.is_set() and len(begun) > self.N_BEFORE:
-                        done[key] += 1
-                    if sum(done.values()) >= self.N_REQUESTS:
-                        ends.set()
+        def ask_once(key, seed):
+            self.complete(key, tokens(8, seed), n=self.N_TOKENS)
+            order.append(key)
 
-        with concurrent.futures.ThreadPoolExecutor(66) as threads:
-            # Enough clients of the small tenant that one of them always waits, also on a machine with other work.
-            working = [threads.submit(ask_again_and_again, key, i) for key, n in ((ann, 60), (bob, 6)) for i in range(n)]
+        def all_are_there():
+            n_ended = len(order)
+            load = self.ask(self.admin, "GET", "/metrics/load")[2].decode()
+            n = [int(re.search(rf"^billow_requests_{state} (\d+)$", load, re.MULTILINE)[1]) for state in ("waiting", "running")]
+            return n_ended + sum(n) >= self.N_ANN + self.N_BOB
+
+        keys = [ann, bob, ann] * self.N_BOB
+        with concurrent.futures.ThreadPoolExecutor(len(keys)) as threads:
+            working = [threads.submit(ask_once, key, seed) for seed, key in enumerate(keys)]
+            self.assertTrue(becomes_true(all_are_there))
+            begin = len(order)
             for work in working:
                 work.result(DEADLINE)
-        print(f"share of the small tenant: {done[bob] / sum(done.values()):.3f}")
-        return done[bob] / sum(done.values())
+        counted = order[begin:begin + self.N_COUNTED]
+        share = counted.count(bob) / self.N_COUNTED
+        print(f"share of the small tenant: {share:.3f}, after {begin} requests")
+        return share
 
-    def test_two_tenants_at_ten_to_one_get_equal_shares(self):
+    def test_two_tenants_with_different_numbers_of_requests_get_equal_shares(self):
         share = self.shares()
         self.assertGreaterEqual(share, 0.4)
         self.assertLessEqual(share, 0.6)
@@ -338,4 +338,4 @@ class Fairness(Place):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=[sys.argv[0], *rest])
+    run_cases(rest)

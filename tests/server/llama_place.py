@@ -5,7 +5,6 @@ The real one is the program BILLOW_TEST_LLAMA_SERVER, or llama-server on PATH. P
 """
 
 import argparse
-import contextlib
 import hashlib
 import json
 import os
@@ -16,7 +15,7 @@ import tempfile
 import time
 import unittest
 
-from server import Server
+from server import Server, is_running
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--billow", required=True)
@@ -36,12 +35,6 @@ def until(condition, what):
         assert time.monotonic() < deadline, what
         time.sleep(0.02)
     return found
-
-
-def is_running(pid):
-    with contextlib.suppress(OSError):
-        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    return False
 
 
 class Place(unittest.TestCase):

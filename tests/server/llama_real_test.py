@@ -12,10 +12,10 @@ import pathlib
 import signal
 import sys
 import time
-import unittest
 
 from adapter_file import write_adapter
 from llama_place import LONG, REAL, Place, is_running, options, rest, until
+from run_cases import run_cases
 from server import WEIGHTS
 
 
@@ -141,4 +141,4 @@ if __name__ == "__main__":
     if why_not:
         print("skipped:", why_not)
         sys.exit(77)
-    unittest.main(argv=[sys.argv[0], *rest], verbosity=2)
+    run_cases(rest)

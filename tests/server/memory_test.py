@@ -14,10 +14,10 @@ import os
 import pathlib
 import random
 import subprocess
-import sys
 import tempfile
 import unittest
 
+from run_cases import run_cases
 from server import WEIGHTS, Server
 
 parser = argparse.ArgumentParser()
@@ -186,4 +186,4 @@ class Real(Memory):
 
 if __name__ == "__main__":
     os.environ.setdefault("BILLOW_LOG", "info")
-    unittest.main(argv=[sys.argv[0], *rest])
+    run_cases(rest)

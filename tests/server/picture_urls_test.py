@@ -18,6 +18,7 @@ import threading
 import unittest
 
 from pictures import data_url
+from run_cases import run_cases
 from server import Server
 
 parser = argparse.ArgumentParser()
@@ -136,5 +137,4 @@ if __name__ == "__main__":
     for command in (["ip", "link", "set", "lo", "up"], ["ip", "address", "add", f"{PUBLIC}/32", "dev", "lo"]):
         if subprocess.run(command, check=False).returncode != 0:
             skip(f"this machine does not allow {' '.join(command)}")
-    result = unittest.main(argv=[sys.argv[0], *rest], verbosity=2, exit=False).result
-    sys.exit(0 if result.wasSuccessful() else 1)
+    run_cases(rest)

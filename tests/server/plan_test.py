@@ -7,10 +7,10 @@ import argparse
 import json
 import pathlib
 import subprocess
-import sys
 import tempfile
 import unittest
 
+from run_cases import run_cases
 from server import Server
 
 parser = argparse.ArgumentParser()
@@ -88,4 +88,4 @@ class Plan(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=[sys.argv[0], *rest], verbosity=2)
+    run_cases(rest)

@@ -19,13 +19,9 @@ import threading
 import time
 import urllib.parse
 
+from ports import free_port
+
 PROGRAM = shutil.which("docker-registry") or "/usr/bin/docker-registry"
-
-
-def free_port():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
 
 
 def make_certificate(folder, *names):

@@ -191,9 +191,11 @@ class Faults(Case):
         for row, tally in sorted(tallies.items()):
             print(f"{row:30} {tally}")
         print("addresses that expired:", self.before.n_expired + self.between.n_expired)
-        # A crash loses a megabyte of each part, and buffered bytes. Wrong bytes are found only at the end, by the digest.
-        if "all without damage" in tallies and options.megabytes >= 48:
-            self.assertLess(tallies["all without damage"].twice(), MAX_TWICE)
+        # A crash loses a megabyte of each part, and buffered bytes. That is a large share of a small model. Wrong bytes are
+        # found only at the end, by the digest.
+        if sound := tallies.get("all without damage"):
+            n_lost = 4 * MB * (sound.n_attempts - sound.n_rounds) if options.megabytes < 48 else 0
+            self.assertLessEqual(sound.n_sent - sound.n_wanted, MAX_TWICE * sound.n_wanted + n_lost)
 
     def test_stalled_connection_times_out(self):
         self.before.faults, self.before.share, self.before.stall_seconds = ("stall",), 0.3, 3

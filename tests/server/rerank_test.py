@@ -26,6 +26,7 @@ import prometheus_text
 from bert_reference import BertReference
 from prometheus_text import total
 from reranker_model import MINILM, write_reranker
+from run_cases import run_cases
 from server import Server
 
 parser = argparse.ArgumentParser()
@@ -179,4 +180,4 @@ if __name__ == "__main__":
     if not MINILM.exists():
         print(f"skipped: no model at {MINILM}; tools/setup models fetches it")
         sys.exit(77)
-    unittest.main(argv=[sys.argv[0], *rest], verbosity=2)
+    run_cases(rest)

@@ -5,7 +5,7 @@ restart_test.py --billow PROGRAM [unittest arguments]; exits with 77 if the smal
 """
 
 import argparse
-import json
+import contextlib
 import os
 import pathlib
 import signal
@@ -15,6 +15,7 @@ import tempfile
 import time
 import unittest
 
+from run_cases import run_cases
 from server import WEIGHTS, Server
 
 parser = argparse.ArgumentParser()
@@ -41,6 +42,7 @@ class Restart(unittest.TestCase):
 
     def chat(self, messages):
         """Returns the answer, and the numbers of evaluated and cached tokens of the prompt."""
+        self.saved_before = self.saved()
         body = {"model": "m", "messages": messages, "max_tokens": 40, "temperature": 0.7, "seed": 5}
         answer = self.server.json("POST", "/v1/chat/completions", body)
         usage = answer["usage"]
@@ -50,7 +52,7 @@ class Restart(unittest.TestCase):
         self.server.json("POST", "/api/generate", {"model": "m", "keep_alive": 0, "stream": False})
         self.wait_for(lambda: not self.server.json("GET", "/api/ps")["models"])
 
-    def wait_for(self, condition, seconds=20):
+    def wait_for(self, condition, seconds=120):
         deadline = time.monotonic() + seconds
         while not condition():
             self.assertLess(time.monotonic(), deadline)
@@ -60,12 +62,24 @@ class Restart(unittest.TestCase):
         folder = self.server.models / name
         return sorted(path for path in folder.iterdir() if path.suffix in (".kv", ".packed")) if folder.exists() else []
 
+    def saved(self):
+        """Returns the name, the size and the time of each file of conversations."""
+        folder = self.server.models / "sessions"
+        found = []
+        for path in sorted(folder.iterdir()) if folder.exists() else []:
+            with contextlib.suppress(FileNotFoundError):
+                found.append((path.name, path.stat().st_size, path.stat().st_mtime_ns))
+        return found
+
     def wait_until_saved(self):
-        """Waits until the runner has saved. It saves when it is idle."""
-        sizes = []
-        while len(sizes) < 3 or sizes[-1] != sizes[-3] or not sizes[-1]:
-            sizes.append(sum(path.stat().st_size for path in self.files("sessions")))
-            time.sleep(0.1)
+        """Waits until the runner has saved the last chat. It saves when it is idle."""
+        seen = []
+
+        def rests():
+            seen.append(self.saved())
+            time.sleep(0.05)
+            return seen[-1] != self.saved_before and self.files("sessions") and len(seen) >= 20 and all(one == seen[-1] for one in seen[-20:])
+        self.wait_for(rests)
 
     def test_conversation_continues_after_every_end_of_a_runner(self):
         messages = [{"role": "user", "content": STORY + " Tell me more."}]
@@ -93,9 +107,7 @@ class Restart(unittest.TestCase):
             os.kill(pid, signal.SIGKILL)
 
     def kill_server(self):
-        self.server.process.kill()
-        self.server.process.wait()
-        time.sleep(0.5)  # its runners end, too
+        self.server.kill()
         self.server = None
         self.start()
 
@@ -165,4 +177,4 @@ if __name__ == "__main__":
     if not WEIGHTS.exists():
         print(f"skipped: no model at {WEIGHTS}")
         sys.exit(77)
-    unittest.main(argv=[sys.argv[0], *rest], verbosity=2)
+    run_cases(rest)

@@ -22,6 +22,7 @@ sys.path.append(str(pathlib.Path(__file__).parents[1] / "cli"))
 import program
 import terminal
 from adapter_file import write_adapter
+from run_cases import run_cases
 from scripted_registry import ScriptedRegistry, reply
 from server import WEIGHTS, Server
 
@@ -215,11 +216,12 @@ class Batch(Sequence):
 
 
 class SlowRegistry(ScriptedRegistry):
-    """Sends blobs slowly, and none after `is_cut` was set. Counts the bytes that it sends."""
+    """Sends blobs slowly, and none after `is_cut` was set. Counts the bytes that it sends. After `hold_at` bytes, it waits for `goes_on`."""
 
     def __init__(self):
         super().__init__()
         self.pause, self.is_cut, self.n_sent = 0.0, False, 0
+        self.hold_at, self.goes_on = float("inf"), threading.Event()
 
     def blob(self, request, digest):
         data = self.blobs[digest]
@@ -232,6 +234,8 @@ class SlowRegistry(ScriptedRegistry):
             self.n_sent += len(whole[at:at + (1 << 16)])
             yield whole[at:at + (1 << 16)]
             time.sleep(self.pause)
+            if self.n_sent > self.hold_at:
+                self.goes_on.wait(120)
 
 
 class Pulls(Sequence):
@@ -243,12 +247,14 @@ class Pulls(Sequence):
         config = json.dumps({"model_format": "gguf", "model_family": "llama"}).encode()
         registry.add("library/part:latest", [("model", weights)], config)
         self.serve(variables={"BILLOW_REGISTRY_MIRROR": "http://" + registry.host, "HOME": str(self.folder), "no_proxy": "*"})
-        registry.pause = 0.01
+        registry.pause, registry.hold_at = 0.01, 0.7 * len(weights)
         self.cancelled_pull(len(weights))
+        # The rest is not sent, however late the server notices the disconnect.
+        registry.is_cut = True
+        registry.goes_on.set()
         self.assertEqual(self.server.json("GET", "/api/tags")["models"], [])
         create = {"model": "made", "from": "part", "system": "mine"}
         # Without the registry there is one error, and no model.
-        registry.is_cut = True
         lines = self.server.lines("/api/create", {**create, "from": "missing"})
         self.assertEqual([line for line in lines if "error" in line], lines[-1:])
         self.assertEqual(self.server.json("GET", "/api/tags")["models"], [])
@@ -279,4 +285,4 @@ class Pulls(Sequence):
 
 if __name__ == "__main__":
     os.environ.setdefault("BILLOW_LOG", "info")
-    unittest.main(argv=[sys.argv[0], *rest], verbosity=2)
+    run_cases(rest)

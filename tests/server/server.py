@@ -20,6 +20,14 @@ WEIGHTS = MODELS / "smollm2-135m-q4_1.gguf"
 NO_REGISTRY = "http://127.0.0.1:9"
 
 
+def is_running(pid):
+    """Returns whether a process has not ended yet."""
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
 class Server:
     """A running `billow serve`."""
 
@@ -101,6 +109,16 @@ class Server:
         children = pathlib.Path(f"/proc/{self.process.pid}/task").glob("*/children")
         pids = {int(pid) for file in children for pid in file.read_text().split()}
         return sorted(pids)
+
+    def kill(self):
+        """Kills the server. Its runners notice that and end, too."""
+        runners = self.runners()
+        self.process.kill()
+        self.process.wait()
+        deadline = time.monotonic() + 60
+        while any(is_running(pid) for pid in runners):
+            assert time.monotonic() < deadline, "a runner outlives its server"
+            time.sleep(0.01)
 
     def stop(self):
         self.process.send_signal(signal.SIGTERM)

@@ -13,6 +13,7 @@ import threading
 import unittest
 
 import prometheus_text
+from run_cases import run_cases
 from server import WEIGHTS, Server
 
 parser = argparse.ArgumentParser()
@@ -145,4 +146,4 @@ if __name__ == "__main__":
     if not WEIGHTS.exists():
         print(f"skipped: no model at {WEIGHTS}; tools/setup models fetches it")
         sys.exit(77)
-    unittest.main(argv=[sys.argv[0], *rest], verbosity=2)
+    run_cases(rest)

@@ -11,11 +11,11 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import threading
 import unittest
 
 import store_case
+from run_cases import run_cases
 from store_case import HOUR, LONG, PROGRAM, Place, all_of, ask, check_other_requests, rest, until
 
 NOBODY = 65534
@@ -392,7 +392,9 @@ class TheClockJumps(unittest.TestCase):
                 self.assertEqual((status, last["done"]), (200, True))
                 self.assertTrue(0 < last["total_duration"] < LONG * 1e9, last)
                 trace = server.json("GET", "/api/trace/" + headers["X-Request-Id"])
-                self.assertNotIn("-", "".join(str(span.get("ms", 0)) for span in trace.get("spans", [])))
+                self.assertTrue(trace["spans"])
+                for span in trace["spans"]:
+                    self.assertTrue(0 <= span["begin"] <= span["end"] < LONG * 1e9, span)
                 check_other_requests(server)
                 self.assertEqual(self.loaded(server), ["quick:latest"], "an hour has not passed")
                 ask(server, "POST", "/api/generate", {"model": "quick", "keep_alive": "100ms"})
@@ -403,4 +405,4 @@ class TheClockJumps(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=[sys.argv[0], *rest])
+    run_cases(rest)

@@ -17,6 +17,7 @@ import tempfile
 import time
 import unittest
 
+from run_cases import run_cases
 from server import Server
 
 parser = argparse.ArgumentParser()
@@ -101,6 +102,15 @@ class Surroundings(unittest.TestCase):
         shutil.rmtree(self.folder / "runtime")
         self.assertEqual(self.ask(server, "llama"), 200)
 
+    def test_server_and_runners_may_open_all_files_that_the_system_allows(self):
+        server = self.start(prefix=shell('ulimit -Sn 200; exec "$@"'))
+        self.add_models(server, "llama")
+        self.assertEqual(self.ask(server, "llama"), 200)
+        for pid in (server.process.pid, *server.runners()):
+            [line] = [line for line in pathlib.Path(f"/proc/{pid}/limits").read_text().splitlines() if line.startswith("Max open files")]
+            soft, hard = (int(number) for number in line.split()[3:5])
+            self.assertEqual(soft, min(hard, 1 << 20), line)
+
     def test_closed_standard_files_stay_empty(self):
         server = self.start(prefix=shell('exec "$@" <&- >&- 2>&-'))
         for number in range(3):
@@ -163,4 +173,4 @@ class Surroundings(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=[sys.argv[0], "-v", *rest])
+    run_cases(rest)

@@ -2,7 +2,6 @@
 
 import argparse
 import hashlib
-import json
 import os
 import pathlib
 import random
@@ -13,6 +12,7 @@ import time
 import unittest
 
 import registry as registries
+from run_cases import run_cases
 from server import Server
 
 options = None
@@ -36,7 +36,7 @@ def main(add_options=lambda parser: None, needs_registry=True):
         sys.exit(SKIPPED)
     print("seed:", options.seed)
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
-    unittest.main(module="__main__", argv=[sys.argv[0], *rest])
+    run_cases(rest)
 
 
 MB = 1_000_000

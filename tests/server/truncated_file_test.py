@@ -8,10 +8,10 @@ import contextlib
 import json
 import os
 import pathlib
-import sys
 import unittest
 
 import store_case
+from run_cases import run_cases
 from store_case import LONG, Place, all_of, ask, check_other_requests, rest, until
 
 setUpModule, tearDownModule = store_case.set_up, store_case.tear_down
@@ -115,4 +115,4 @@ class TruncatedFile(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=[sys.argv[0], *rest])
+    run_cases(rest)

@@ -11,11 +11,11 @@ import json
 import pathlib
 import shutil
 import subprocess
-import sys
 import tempfile
 import unittest
 
 from pictures import text64
+from run_cases import run_cases
 from server import Server
 from vision_folders import FAMILIES, MODELS, FloatFile, write_folder
 
@@ -190,5 +190,4 @@ class Create(Folders):
 
 del Folders  # only its subclasses have tests
 if __name__ == "__main__":
-    result = unittest.main(argv=[sys.argv[0], *rest], verbosity=2, exit=False).result
-    sys.exit(0 if result.wasSuccessful() else 1)
+    run_cases(rest)

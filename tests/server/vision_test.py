@@ -9,11 +9,11 @@ import argparse
 import concurrent.futures
 import json
 import pathlib
-import sys
 import tempfile
 import unittest
 
 from pictures import data_url, png, text64
+from run_cases import run_cases
 from server import Server
 
 parser = argparse.ArgumentParser()
@@ -154,5 +154,4 @@ class Vision(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    result = unittest.main(argv=[sys.argv[0], *rest], verbosity=2, exit=False).result
-    sys.exit(0 if result.wasSuccessful() else 1)
+    run_cases(rest)
