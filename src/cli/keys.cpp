@@ -1,5 +1,6 @@
 // billow keys: adds, lists and revokes the API keys in a file of `billow serve --api-keys`.
 #include <fmt/format.h>
+#include <pwd.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -48,10 +49,11 @@ void add(const Options& options, const std::string& name) {
   const bool is_new = ::access(path.c_str(), F_OK) != 0;
   keys::KeysFileChange change(path);
   change.write(keys::add_key(keys::read_keys_file(path), record, path));
-  if (is_new && ::geteuid() == 0) {
+  // The user of the package's service.
+  if (is_new && ::geteuid() == 0 && ::getpwnam("billow") != nullptr) {
     std::fprintf(stderr,
-                 "%s belongs to root. If the server runs as another user: "
-                 "chown root:GROUP %s && chmod 640 %s\n",
+                 "%s belongs to root. So that the service can read it: "
+                 "chown root:billow %s && chmod 640 %s\n",
                  path.c_str(), path.c_str(), path.c_str());
   }
   std::fprintf(stderr, "This is the API key of '%s'. Store it now: %s has only its digest.\n",
