@@ -314,15 +314,35 @@ std::vector<int32_t> prediction_of(const ServedModel& model, const GenerationReq
                                          {.add_special = false, .parse_special = false});
 }
 
+// Returns the options of the model and of the request, with the seed of this choice.
+Options options_for(const ServedModel& model, const GenerationRequest& request) {
+  Options options = overlaid(model.options, request.options);
+  if (std::optional<int64_t>& seed = options.sampling.seed;
+      seed && *seed >= 0 && *seed <= INT64_MAX - request.seed_shift)
+    *seed += request.seed_shift;
+  return options;
+}
+
+// Returns whether prompt and answer may exceed the context.
+bool may_fill(const context::SizeRequest& wanted, size_t context) {
+  return wanted.num_predict < 0 ||
+         wanted.n_prompt + static_cast<size_t>(wanted.num_predict) > context;
+}
+
+// Returns whether the answer may go on in a full context. Compaction needs a prompt of at most half
+// the context.
+bool may_compact(const GenerationRequest& request, const context::SizeRequest& wanted,
+                 size_t context) {
+  return request.shift.value_or(true) && wanted.num_predict != context::kFillContext &&
+         wanted.n_prompt <= context::longest_anchor(context);
+}
+
 }  // namespace
 
 LocalGenerator::Plan LocalGenerator::plan(const ServedModel& model,
                                           const GenerationRequest& request,
                                           const std::stop_token& stop, metrics::Trace& trace) {
-  Options options = overlaid(model.options, request.options);
-  if (std::optional<int64_t>& seed = options.sampling.seed;
-      seed && *seed >= 0 && *seed <= INT64_MAX - request.seed_shift)
-    *seed += request.seed_shift;
+  const Options options = options_for(model, request);
   const int64_t num_predict = options.num_predict.value_or(context::kUnlimited);
   const size_t max = policy_.max_context == 0 ? model.max_context()
                                               : std::min(policy_.max_context, model.max_context());
@@ -355,14 +375,9 @@ LocalGenerator::Plan LocalGenerator::plan(const ServedModel& model,
 
   size_request.n_prompt = n_prompt;
   const context::Size size = context::right_size(size_request);
-  // Compaction needs a prompt of at most half the context.
-  const bool no_shift = request.shift && !*request.shift;
-  const bool may_fill = size_request.num_predict < 0 ||
-                        n_prompt + static_cast<size_t>(size_request.num_predict) > size.context;
   const bool ends_when_full =
-      may_fill &&
-      (no_shift || size_request.num_predict == context::kFillContext ||
-       policy_.overflow_policy == "stop" || n_prompt > context::longest_anchor(size.context));
+      may_fill(size_request, size.context) &&
+      (!may_compact(request, size_request, size.context) || policy_.overflow_policy == "stop");
   plan.sizing = {.n_prompt = n_prompt,
                  .n_prompt_full = plan.prompt.n_full,
                  .n_answer = size.n_answer,
