@@ -16,7 +16,7 @@ char32_t shown(char32_t character) {
   if (character == '\n' || character == '\t') return character;
   if (character < 0x20) return kSymbols + character;
   if (character == kDelete) return kSymbolOfDelete;
-  return character >= 0x80 && character < 0xA0 ? kReplacement : character;
+  return is_control(character) ? kReplacement : character;
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/utf8.h"
+#include "cli/terminal_text.h"
 
 namespace billow::cli {
 namespace {
@@ -17,11 +18,6 @@ tokenizer::TokenId parse_id(std::string_view word, const tokenizer::Tokenizer& t
   if (is_number && tokenizer.has(id)) return id;
   throw Error(ErrorCode::kInvalidInput, "'" + visible_text(word) + "' is not a token id (0 to " +
                                             std::to_string(tokenizer.n_tokens() - 1) + ")");
-}
-
-// Returns whether terminals obey the character.
-bool is_control(char32_t character) {
-  return character < 0x20 || (character >= 0x7F && character < 0xA0);
 }
 
 }  // namespace

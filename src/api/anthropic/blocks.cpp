@@ -13,16 +13,10 @@
 #include "api/tool_fields.h"
 #include "base/base64.h"
 #include "base/json.h"
-#include "base/one_line.h"
 #include "base/text.h"
-#include "http/status.h"
 
 namespace billow::api::anthropic {
 namespace {
-
-[[noreturn]] void refuse(const std::string& text) {
-  throw http::StatusError(400, one_line(text, kMaxRefusalBytes));
-}
 
 std::string required(const Fields& block, const char* name) {
   std::string text = block.text(name);

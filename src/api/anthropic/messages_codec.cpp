@@ -15,16 +15,10 @@
 #include "api/json_reader.h"
 #include "api/request_options.h"
 #include "base/json.h"
-#include "base/one_line.h"
 #include "http/sse.h"
-#include "http/status.h"
 
 namespace billow::api::anthropic {
 namespace {
-
-[[noreturn]] void refuse(const std::string& text) {
-  throw http::StatusError(400, one_line(text, kMaxRefusalBytes));
-}
 
 // This server does not sign thinking. Clients drop thinking without a signature, so they get this
 // constant one.

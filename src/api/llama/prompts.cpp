@@ -6,8 +6,6 @@
 #include "api/error_texts.h"
 #include "base/base64.h"
 #include "base/json.h"
-#include "base/one_line.h"
-#include "http/status.h"
 #include "scheduler/sampling.h"
 
 namespace billow::api::llama {
@@ -15,10 +13,6 @@ namespace {
 
 using tokenizer::TokenId;
 using tokenizer::Tokenizer;
-
-[[noreturn]] void refuse(const std::string& text) {
-  throw http::StatusError(400, one_line(text, kMaxRefusalBytes));
-}
 
 constexpr const char* kPromptForm =
     "field \"prompt\" must be a string, a list of token ids, a list of ids and strings, or a list "

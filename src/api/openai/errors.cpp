@@ -3,7 +3,6 @@
 #include "api/error_texts.h"
 #include "api/fields.h"
 #include "base/json.h"
-#include "base/one_line.h"
 #include "http/status.h"
 
 namespace billow::api::openai {
@@ -31,9 +30,7 @@ http::Response error_response(int status, std::string_view text) {
           .body = error_json(status, text) + "\n"};
 }
 
-void refuse(const std::string& text) {
-  throw http::StatusError(400, one_line(text, kMaxRefusalBytes));
-}
+void refuse(const std::string& text) { api::refuse(text); }
 
 std::string_view go_type(const Json* value) noexcept {
   if (value == nullptr || value->is_null()) return "<nil>";
