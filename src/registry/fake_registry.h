@@ -70,6 +70,7 @@ class FakeRegistry {
   std::atomic<size_t> n_received{0};  // received bytes of uploads
   std::atomic<int> n_mounted{0};
   std::atomic<int> n_requests{0};  // requests for blobs
+  std::atomic<int> n_open{0};      // of these, the requests that are not answered yet
 
  private:
   using Exchange = http::Exchange;
@@ -165,6 +166,7 @@ class FakeRegistry {
     }
     bytes = bytes.substr(first, last - first + 1);
     ++n_requests;
+    ++n_open;
     http::Headers headers;
     headers.add("Content-Range", "bytes " + std::to_string(first) + "-" + std::to_string(last) +
                                      "/" + std::to_string(n_all));
@@ -178,6 +180,7 @@ class FakeRegistry {
     if (faults.breaks_parts && !rest.empty()) rest[0] ^= 1;
     const bool is_connected = exchange.finish(rest);
     n_sent += last == 0 || !is_connected ? 0 : bytes.size();
+    --n_open;
   }
 
   void begin_upload(Exchange& exchange) {
