@@ -2,7 +2,7 @@
 // or the page.
 import assert from 'node:assert/strict';
 import { end, line, telling } from './front.mjs';
-import { ask, askForMuch } from './steps.mjs';
+import { ask, askForMuch, quiet, rows, until } from './steps.mjs';
 
 export const faultCases = ({ setting, control, front, open, shot }) => {
   // Opens a chat and starts a long answer.
@@ -88,10 +88,7 @@ export const faultCases = ({ setting, control, front, open, shot }) => {
         await page.waitForRequest((request) => request.url().includes('/api/trace/'));
         if (mode === 'stop') await page.locator('#composer').press('Escape');
         await page.getByText(mode === 'stop' ? 'Stopped' : 'it broke', { exact: true }).first().waitFor();
-        await page.waitForTimeout(600);
-        n = 0;
-        await page.waitForTimeout(2000);
-        assert.equal(n, 0, mode);
+        await quiet(page, () => n, 2000, `no polls after ${mode}`);
       }
       server.close();
     },
@@ -107,7 +104,7 @@ export const faultCases = ({ setting, control, front, open, shot }) => {
     async reload(page) {
       // The text so far survives a reload.
       await startLongAnswer(page);
-      await page.waitForTimeout(2500);
+      await until(page, async () => (await rows(page, 'messages')).some((row) => row.role === 'assistant' && row.text), 'the text is stored');
       await page.reload();
       await page.getByText('This answer is not complete').waitFor();
       assert.match(await page.locator('.assistant .markdown').innerText(), /^\[/);

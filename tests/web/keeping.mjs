@@ -1,25 +1,7 @@
 // Cases of page.mjs for what the browser keeps: drafts, the order of the chats, and deleted chats.
 import assert from 'node:assert/strict';
 import { line } from './front.mjs';
-import { ask } from './steps.mjs';
-
-// Returns all rows of a table of the page's database.
-const rows = (page, table) =>
-  page.evaluate(
-    (name) =>
-      new Promise((resolve, reject) => {
-        const opening = indexedDB.open('billow');
-        opening.onerror = () => reject(opening.error);
-        opening.onsuccess = () => {
-          const all = opening.result.transaction(name).objectStore(name).getAll();
-          all.onsuccess = () => {
-            opening.result.close();
-            resolve(all.result);
-          };
-        };
-      }),
-    table,
-  );
+import { ask, rows } from './steps.mjs';
 
 async function menuOf(page, title) {
   await page.getByRole('button', { name: `More for this chat: ${title}` }).click();

@@ -34,7 +34,7 @@ MODEL = "application/vnd.ollama.image.model"
 
 
 class SlowRegistry(ScriptedRegistry):
-    """Sends blobs slowly, in pieces, while `slow` is set."""
+    """Sends blobs slowly, in pieces, while `slow` is set. Keeps the last piece until it is not."""
 
     slow = True
 
@@ -44,10 +44,11 @@ class SlowRegistry(ScriptedRegistry):
             return whole
         return self.pieces(whole)
 
-    @staticmethod
-    def pieces(whole):
+    def pieces(self, whole):
         step = len(whole) // 24 + 1
         for at in range(0, len(whole), step):
+            while self.slow and at > 0 and at + step >= len(whole):
+                time.sleep(0.05)
             yield whole[at:at + step]
             time.sleep(0.25)
 

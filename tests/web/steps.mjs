@@ -1,4 +1,5 @@
 // Steps that several cases of page.mjs share.
+import assert from 'node:assert/strict';
 import { line } from './front.mjs';
 
 export async function ask(page, text) {
@@ -35,6 +36,53 @@ export async function importChat(page, url, messages, chat = {}, refusal = '') {
   await page.locator('nav.chats').getByRole('link', { name: chat.title ?? 'Imported', exact: true }).first().click();
   await page.locator('article').first().waitFor();
 }
+
+// Waits until `holds()` is true. Polls, because `holds` runs outside of the page.
+export async function until(page, holds, what) {
+  for (const end = Date.now() + 60_000; Date.now() < end; await page.waitForTimeout(50)) if (await holds()) return;
+  assert.fail(`${what}: not within a minute`);
+}
+
+// Waits until the count `n()` has not grown for `ms`.
+export async function quiet(page, n, ms, what) {
+  let last = n();
+  let since = Date.now();
+  await until(page, () => {
+    if (n() !== last) [last, since] = [n(), Date.now()];
+    return Date.now() - since >= ms;
+  }, what);
+}
+
+// Notes the milliseconds of each frame in frames_, and counts the changes of answers in changes_.
+export async function watchFrames(page) {
+  await page.evaluate(() => {
+    window.frames_ = [];
+    window.changes_ = 0;
+    const answers = (change) => (change.target.nodeType === 1 ? change.target : change.target.parentElement)?.closest('.assistant .markdown');
+    new MutationObserver((changes) => { if (changes.some(answers)) window.changes_ += 1; }).observe(document.body, { subtree: true, childList: true, characterData: true });
+    let last = performance.now();
+    const next = () => { const now = performance.now(); window.frames_.push(now - last); last = now; requestAnimationFrame(next); };
+    requestAnimationFrame(next);
+  });
+}
+
+// Returns all rows of a table of the page's database.
+export const rows = (page, table) =>
+  page.evaluate(
+    (name) =>
+      new Promise((resolve, reject) => {
+        const opening = indexedDB.open('billow');
+        opening.onerror = () => reject(opening.error);
+        opening.onsuccess = () => {
+          const all = opening.result.transaction(name).objectStore(name).getAll();
+          all.onsuccess = () => {
+            opening.result.close();
+            resolve(all.result);
+          };
+        };
+      }),
+    table,
+  );
 
 // Answers with words that do not end: "word0 word1 ...".
 export function words(_request, response) {

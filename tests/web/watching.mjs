@@ -1,7 +1,7 @@
 // Cases of page.mjs for the views that watch the server: events, polls, and the memory of many models.
 import assert from 'node:assert/strict';
 import { MIB } from './front.mjs';
-import { theme } from './steps.mjs';
+import { quiet, theme, until } from './steps.mjs';
 
 export const watchingCases = ({ setting, control, front, open, shot, axe }) => ({
   async live(page) {
@@ -11,23 +11,19 @@ export const watchingCases = ({ setting, control, front, open, shot, axe }) => (
     const n = (path) => asked.filter((one) => one === path).length;
     await open(page, setting.main, 'memory');
     await page.getByRole('heading', { name: 'Memory', exact: true }).waitFor();
-    await page.waitForTimeout(1500);
-    const before = n('/api/memory');
-    assert.equal(n('/api/events'), 1);
+    await until(page, () => n('/api/events') === 1 && n('/api/memory') >= 2, 'the view reads the state, and again with the events');
     await control('work');
     await page.getByRole('cell', { name: /writer/ }).waitFor();
     await page.getByText('Embedding passes, by their tokens').waitFor();
-    await page.waitForTimeout(3000);
-    assert.equal(n('/api/memory'), before, 'the view does not poll');
+    await quiet(page, () => n('/api/memory'), 5000, 'the view does not poll');
+    assert.equal(n('/api/events'), 1);
     await page.getByText('The latest embedding passes').click();
     await page.getByRole('region', { name: 'The latest embedding passes' }).getByRole('cell', { name: 'vectors:latest' }).first().waitFor();
     await page.goto(`${setting.main}/ui/#/requests`);
     await page.getByRole('cell', { name: '/api/generate' }).first().waitFor();
     const first = () => page.locator('tbody tr').first().getByRole('link').getAttribute('href');
     const newest = await first();
-    const polls = n('/api/trace');
-    await page.waitForTimeout(2500);
-    assert.equal(n('/api/trace'), polls, 'the list does not poll');
+    await quiet(page, () => n('/api/trace'), 3000, 'the list does not poll');
     await control('work');
     await page.waitForFunction((old) => document.querySelector('tbody tr a')?.getAttribute('href') !== old, newest);
     // Other views have no stream.
@@ -44,8 +40,7 @@ export const watchingCases = ({ setting, control, front, open, shot, axe }) => (
     await open(page, server.url, 'memory');
     await page.locator('.uplot canvas').first().waitFor();
     const before = n;
-    for (let left = 100; left > 0 && n < before + 3; left -= 1) await page.waitForTimeout(100);
-    assert.ok(n >= before + 3, `polled ${n - before} times in ten seconds`);
+    await until(page, () => n >= before + 3, 'the view polls three times');
     server.close();
   },
 
