@@ -1,6 +1,5 @@
 #include "registry/client.h"
 
-#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -19,6 +18,7 @@
 #include "registry/docker_login.h"
 #include "store/folder.h"
 #include "store/gguf_facts.h"
+#include "store/partial_download.h"
 
 namespace billow::registry {
 namespace {
@@ -43,10 +43,10 @@ std::string short_digest(const store::Layer& layer) { return layer.digest.hex().
 
 // Returns the bytes of an unfinished download that are on the disk.
 uint64_t begun_bytes(const std::string& folder, const store::Layer& layer) {
-  struct stat status{};
-  const std::string path = folder + "/" + layer.digest.file_name() + "-partial";
-  if (::stat(path.c_str(), &status) != 0) return 0;
-  return std::min(static_cast<uint64_t>(status.st_blocks) * 512, layer.size_bytes);
+  const std::string path =
+      folder + "/" + layer.digest.file_name() + std::string(store::kPartialSuffix);
+  const auto status = store::file_status(path);
+  return status ? std::min(status->disk_bytes, layer.size_bytes) : 0;
 }
 
 std::string fetched_manifest(Session& session, const std::string& tag,

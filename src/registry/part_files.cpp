@@ -18,6 +18,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "store/folder.h"
+#include "store/partial_download.h"
 
 namespace billow::registry {
 namespace {
@@ -136,8 +137,8 @@ int lock_file(int fd) noexcept { return ::flock(fd, LOCK_EX | LOCK_NB) == 0 ? 0 
 PartFiles::PartFiles(const std::string& folder, const store::Digest& digest, uint64_t n_bytes,
                      PartSizes sizes, const std::stop_token& stop, const LockFile& lock)
     : folder_(folder),
-      path_(folder + "/" + digest.file_name() + "-partial"),
-      temporary_(folder + "/" + digest.file_name() + "-writing-"),
+      path_(folder + "/" + digest.file_name() + std::string(store::kPartialSuffix)),
+      temporary_(folder + "/" + digest.file_name() + std::string(store::kWritingSuffix)),
       n_bytes_(n_bytes),
       sizes_(sizes),
       fd_(open_locked(path_, lock, stop)) {

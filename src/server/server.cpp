@@ -24,6 +24,7 @@
 #include "api/ollama/ps.h"
 #include "api/openai/routes.h"
 #include "api/tei/routes.h"
+#include "base/byte_size.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "http/access.h"
@@ -239,8 +240,14 @@ class Server::Parts {
   // Removes unused blobs. If this fails or takes too long, the server starts anyway.
   void prune() {
     try {
-      lookups_.get<store::Pruned>("removing unused blobs", {.timeout = kPruneTimeout},
-                                  [this](std::stop_token) { return store_.prune(); });
+      const auto pruned =
+          lookups_.get<store::Pruned>("removing unused blobs", {.timeout = kPruneTimeout},
+                                      [this](std::stop_token) { return store_.prune(); });
+      if (pruned->n_blobs + pruned->n_partial + pruned->n_downloads == 0) return;
+      log::info(fmt::format(
+          "the store had {} unused blobs, {} unfinished files and {} old downloads: removed {}",
+          pruned->n_blobs, pruned->n_partial, pruned->n_downloads,
+          format_byte_size(pruned->n_bytes)));
     } catch (const std::exception& error) {
       log::warn(fmt::format("cannot remove unused blobs: {}", error.what()));
     }

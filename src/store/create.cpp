@@ -95,6 +95,8 @@ class Creation {
 
   void begin_from(const std::string& from);
   void begin_from_files(const std::vector<NamedBlob>& files);
+  // Replaces the projectors, after another begin.
+  void replace_projectors(const std::vector<NamedBlob>& files);
   // Starts from files of the web, which are fetched first.
   void begin_from_web(const std::vector<WebFile>& files);
   // Starts from the files of a split, which are joined into one file.
@@ -137,6 +139,9 @@ class Creation {
   void merge_params(const Json& params, bool keep_old = false);
   void choose_prompt(const CreateRequest& request);
   void warn_of_no_template(const std::string& model) const;
+  // Writes a layer. If the creation fails, the layer is removed.
+  using Write = std::function<void(const ByteSink&)>;
+  Part made(std::string_view media_type, const Write& write);
   Part converted(std::string_view media_type, const Conversion& conversion);
   GgufFacts facts_in(const Part& part) const;
 
@@ -152,9 +157,8 @@ class Creation {
 
 void Creation::keep(const Layer& layer) {
   hold_.add(layer.digest);
-  if (!store_.has_blob(layer.digest)) {
+  if (!store_.has_blob(layer.digest))
     throw Error(ErrorCode::kNotFound, "blob " + layer.digest.text() + " does not exist");
-  }
   parts_.push_back({layer, false});
 }
 
@@ -250,16 +254,13 @@ void Creation::begin_from_split(std::vector<NamedBlob> files) {
   Part part;
   try {
     const gguf::File split = gguf::File::open_split_headers(paths);
-    part.layer = store_.add_made_layer(
-        kModelLayer, [&](const ByteSink& sink) { joined_split(split).write_to(sink); }, hold_,
-        &part.created);
+    part = made(kModelLayer, [&](const ByteSink& sink) { joined_split(split).write_to(sink); });
   } catch (const Error& error) {
-    std::string why = error.what();  // names the blob, which the client does not know
     for (size_t i = 0; i < paths.size(); ++i)
-      if (why.starts_with(paths[i])) why = files[i].path + why.substr(paths[i].size());
-    throw Error(error.code(), why);
+      if (std::string_view(error.what()).starts_with(paths[i]))
+        throw with_name_of_file(error, paths[i], files[i].path);
+    throw;
   }
-  if (part.created) leftovers_.add(part.layer.digest);
   facts_ = facts_in(part);
   describe(facts_, config_);
   parts_.push_back(std::move(part));
@@ -289,15 +290,23 @@ void Creation::begin_from_files(const std::vector<NamedBlob>& files) {
   }
 }
 
+void Creation::replace_projectors(const std::vector<NamedBlob>& files) {
+  std::erase_if(parts_, [](const Part& part) { return part.layer.media_type == kProjectorLayer; });
+  for (const NamedBlob& blob : files) {
+    const GgufFacts facts = parse_gguf(blob);
+    if (!facts.is_projector())
+      refuse(blob.path + ": with 'from', 'files' can only have projectors, and this is none");
+    add_blob(kProjectorLayer, blob);
+    describe(facts, config_);
+  }
+}
+
 void Creation::begin_from_web(const std::vector<WebFile>& files) {
   std::vector<NamedBlob> fetched;
   for (const WebFile& file : files) {
     report("pulling " + file.name);
-    bool is_new = false;
-    const Layer layer = store_.add_made_layer(
-        kModelLayer, [&](const ByteSink& sink) { hooks_.fetch(file, sink); }, hold_, &is_new);
-    if (is_new) leftovers_.add(layer.digest);
-    fetched.push_back({file.name, layer.digest.text()});
+    const Part part = made(kModelLayer, [&](const ByteSink& sink) { hooks_.fetch(file, sink); });
+    fetched.push_back({file.name, part.layer.digest.text()});
   }
   begin_from_files(fetched);
   const std::string from = public_address(files.front().url);
@@ -331,14 +340,21 @@ void Creation::begin_from_conversion(const CreateRequest& request) {
   parts_.push_back(*std::move(projector));
 }
 
-// Returns the layer of a file that the converter makes. If the creation fails, it is removed.
-Creation::Part Creation::converted(std::string_view media_type, const Conversion& conversion) {
+Creation::Part Creation::made(std::string_view media_type, const Write& write) {
   Part part;
-  part.layer = store_.add_made_layer(
-      media_type, [&](const ByteSink& sink) { hooks_.convert(conversion, sink); }, hold_,
-      &part.created);
+  const Write checked = [&](const ByteSink& sink) {
+    write([&](std::span<const std::byte> bytes) {
+      if (hooks_.check) hooks_.check();
+      sink(bytes);
+    });
+  };
+  part.layer = store_.add_made_layer(media_type, checked, hold_, &part.created);
   if (part.created) leftovers_.add(part.layer.digest);
   return part;
+}
+
+Creation::Part Creation::converted(std::string_view media_type, const Conversion& conversion) {
+  return made(media_type, [&](const ByteSink& sink) { hooks_.convert(conversion, sink); });
 }
 
 GgufFacts Creation::facts_in(const Part& part) const {
@@ -362,16 +378,12 @@ void Creation::quantize(const std::string& type) {
   if (weights->created) leftovers_.add(old);
   Part part;
   try {
-    part.layer = store_.add_made_layer(
-        kModelLayer,
-        [&](const ByteSink& sink) {
-          hooks_.quantize({.path = store_.blob_path(old), .type = type}, sink);
-        },
-        hold_, &part.created);
+    part = made(kModelLayer, [&](const ByteSink& sink) {
+      hooks_.quantize({.path = store_.blob_path(old), .type = type}, sink);
+    });
   } catch (const Error& error) {
     throw with_name_of_file(error, store_.blob_path(old), "the model");
   }
-  if (part.created) leftovers_.add(part.layer.digest);
   part.layer.from = weights->layer.from;
   facts_ = facts_in(part);
   config_.file_type = facts_.quantization;
@@ -382,12 +394,8 @@ void Creation::add_adapter(const NamedBlob& blob) {
   check_adapter(blob.path, parse_gguf(blob), facts_);
   if (blob.scale == 1.0f) return add_blob(kAdapterLayer, blob);
   const gguf::File file = gguf::File::open_split_headers(std::vector{hold_blob(blob)});
-  Part part;
-  part.layer = store_.add_made_layer(
-      kAdapterLayer, [&](const ByteSink& sink) { write_scaled_adapter(file, blob.scale, sink); },
-      hold_, &part.created);
-  if (part.created) leftovers_.add(part.layer.digest);
-  parts_.push_back(std::move(part));
+  parts_.push_back(made(
+      kAdapterLayer, [&](const ByteSink& sink) { write_scaled_adapter(file, blob.scale, sink); }));
 }
 
 // Safetensors and JSON files form adapters that are converted, one in each folder. Adapters keep
@@ -578,6 +586,8 @@ Name create_model(Store& store, const CreateRequest& request, const CreateHooks&
   } else {
     creation.begin_from_files(*request.files);
   }
+  if (!request.from.empty() && request.files && !request.files->empty())
+    creation.replace_projectors(*request.files);
   if (!request.quantize.empty() && !makes_weights_of(request, hooks))
     creation.quantize(request.quantize);
   creation.add_adapters(request.adapters);

@@ -26,7 +26,7 @@ struct CreateRequest {
   std::string model;
   std::string from;
   std::string remote_host;
-  std::optional<std::vector<NamedBlob>> files;
+  std::optional<std::vector<NamedBlob>> files;  // with `from`: projectors, in place of its own
   std::vector<NamedBlob> adapters;
   std::vector<NamedBlob> draft_files;
   std::string draft;  // name of a stored model that drafts, in place of draft_files
@@ -80,6 +80,8 @@ struct WebFile {
 
 struct CreateHooks {
   std::function<void(const std::string& status)> progress;
+  // Throws if the creation must end. Called often while a file is written, on any thread.
+  std::function<void()> check;
   // Returns the Go template that is equivalent to a Jinja template, if one is known.
   std::function<std::optional<DetectedTemplate>(std::string_view jinja)> detect_template;
   // Throws Error if the text is not a Go template. The error text follows "template error: ".

@@ -108,6 +108,44 @@ TEST_F(CreateProjector, FailureLeavesNoFiles) {
   EXPECT_TRUE(children(folder.path() + "/blobs").empty());
 }
 
+TEST_F(CreateProjector, EndsWhileAFileIsWritten) {
+  int n = 0;
+  hooks.check = [&] {
+    if (++n == 2) throw Error(ErrorCode::kIo, "the client has gone");
+  };
+  EXPECT_THROW(create_model(store, request, hooks), Error);
+  EXPECT_EQ(n, 2);
+  EXPECT_TRUE(children(folder.path() + "/blobs").empty());
+}
+
+TEST_F(CreateProjector, AStoredModelGetsOtherProjectors) {
+  create_model(store, request, hooks);
+  CreateRequest other;
+  other.model = "n";
+  other.from = "m";
+  gguf::Writer writer = sample_projector();
+  writer.set_string("general.name", "another");
+  other.files = {{{"mmproj.gguf", add_gguf(store, writer).text()}}};
+  const auto model = load_model(store, create_model(store, other, hooks));
+  ASSERT_TRUE(model);
+  const auto& layers = model->stored.manifest.layers;
+  ASSERT_EQ(layers.size(), 2u);
+  EXPECT_EQ(layers[0].digest, digest(weights));
+  EXPECT_EQ(layers[1].media_type, kProjectorLayer);
+  EXPECT_EQ(layers[1].digest.text(), other.files->front().digest);
+  EXPECT_EQ(model->config.model_families, (std::vector<std::string>{"gemma3", "clip"}));
+  EXPECT_EQ(unsound_model(store), "");
+  other.files = {{{"a.gguf", digest(weights).text()}}};
+  try {
+    create_model(store, other, hooks);
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kInvalidInput);
+    EXPECT_STREQ(error.what(),
+                 "a.gguf: with 'from', 'files' can only have projectors, and this is none");
+  }
+}
+
 TEST_F(CreateProjector, ModelsWithoutOneAreConvertedAlone) {
   request.files->front().path = "other.safetensors";
   const auto model = load_model(store, create_model(store, request, hooks));

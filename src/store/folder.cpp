@@ -29,6 +29,7 @@ FileStatus status_of(const struct stat& status) {
     return Time(std::chrono::seconds(since.tv_sec) + std::chrono::nanoseconds(since.tv_nsec));
   };
   return {.size_bytes = status.st_size > 0 ? static_cast<uint64_t>(status.st_size) : 0,
+          .disk_bytes = static_cast<uint64_t>(status.st_blocks) * 512,
           .modified = time(status.st_mtim),
           .changed = time(status.st_ctim)};
 }

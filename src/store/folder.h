@@ -14,8 +14,9 @@ using Time = std::chrono::sys_time<std::chrono::nanoseconds>;
 
 struct FileStatus {
   uint64_t size_bytes = 0;
-  Time modified;  // the content
-  Time changed;   // the content, the name, the owner or the permissions
+  uint64_t disk_bytes = 0;  // less than the size if the file has holes
+  Time modified;            // the content
+  Time changed;             // the content, the name, the owner or the permissions
 };
 
 // Returns the status of a regular file and follows links. Returns nullopt if there is no such file

@@ -18,6 +18,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "gguf/atomic_file.h"
+#include "store/partial_download.h"
 
 namespace billow::store {
 namespace {
@@ -531,6 +532,19 @@ void Store::prune_blobs(Time newest, Pruned& pruned) const {
   }
 }
 
+void Store::prune_downloads(Time newest, Pruned& pruned) const {
+  for (const PartialDownload& download : partial_downloads(blobs_folder())) {
+    const bool can_continue = download.has_bytes && !has_blob(download.digest);
+    if (download.modified > (can_continue ? newest - kMaxDownloadAge : newest)) continue;
+    const UnwrittenFile unwritten(download.bytes_path);
+    if (!unwritten) continue;
+    for (const std::string& path : download.others) remove_file("remove partial", path);
+    remove_file("remove partial", download.bytes_path);
+    ++pruned.n_downloads;
+    pruned.n_bytes += download.n_bytes;
+  }
+}
+
 void Store::prune_staged_manifests(Time newest, Pruned& pruned) const {
   if (why_not_writable(manifests_folder()) != 0) return;
   for (const std::string& file_name : children(manifests_folder())) {
@@ -573,6 +587,7 @@ Pruned Store::prune(std::chrono::seconds min_age) {
   const Time newest =
       std::chrono::time_point_cast<Time::duration>(std::chrono::system_clock::now() - min_age);
   prune_blobs(newest, pruned);
+  prune_downloads(newest, pruned);
   prune_staged_manifests(newest, pruned);
   prune_folders(manifests_folder(), 3);
   return pruned;

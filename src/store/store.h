@@ -46,9 +46,13 @@ struct StoreOptions {
   std::function<void(std::string_view step)> before_step;
 };
 
+// A download can be continued for this long.
+inline constexpr std::chrono::days kMaxDownloadAge{7};
+
 struct Pruned {
   size_t n_blobs = 0;
   size_t n_partial = 0;  // files of unfinished writes
+  size_t n_downloads = 0;
   uint64_t n_bytes = 0;
 };
 
@@ -150,9 +154,9 @@ class Store {
 
   // Cleans the store at startup. Renames blobs of an old layout. Removes blobs that no manifest
   // uses and unfinished files of Billow, both only if older than `min_age`, and empty folders.
+  // Removes downloads that nobody has continued for kMaxDownloadAge, or whose blob is stored.
   // Removes no blobs if a manifest cannot be read or another server creates a model. Keeps
-  // unfinished files that still have a writer. If the folder is not writable, only logs that. Keeps
-  // partial downloads of other programs.
+  // unfinished files that still have a writer. If the folder is not writable, only logs that.
   Pruned prune(std::chrono::seconds min_age = std::chrono::hours(1));
 
  private:
@@ -188,6 +192,9 @@ class Store {
   // whether it was removed.
   bool remove_unfinished(const std::string& path) const;
   void prune_blobs(Time newest, Pruned& pruned) const;
+  // Removes downloads without bytes, or of stored blobs, that are not newer than `newest`, and all
+  // that are older by kMaxDownloadAge.
+  void prune_downloads(Time newest, Pruned& pruned) const;
   void prune_staged_manifests(Time newest, Pruned& pruned) const;
   void prune_folders(const std::string& folder, int depth) const;
 

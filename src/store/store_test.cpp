@@ -382,6 +382,48 @@ TEST(Store, PruneRemovesOldUnusedFiles) {
   EXPECT_EQ(sample_weights(store, "a"), "x");
 }
 
+TEST(Store, PruneRemovesDownloadsThatNobodyContinues) {
+  const TestFolder folder;
+  Store store(folder.path());
+  put_sample(store, "a", "x");
+  const fs::path blobs = folder.path() + "/blobs";
+  const auto begin = [&](const std::string& name, std::chrono::hours age, bool has_bytes = true) {
+    const std::string path = blobs / digest_of(name).file_name();
+    if (has_bytes) write_test_file(path + "-partial", "1234");
+    for (const char* suffix : {"-partial-0", "-partial-12", "-writing-1"})
+      write_test_file(path + suffix, "{}");
+    for (const auto& entry : fs::directory_iterator(blobs))
+      if (entry.path().string().starts_with(path + "-")) set_age(entry.path(), age);
+    return path;
+  };
+  const std::string week = begin("a week old", std::chrono::hours(7 * 24 + 2));
+  const std::string day = begin("a day old", std::chrono::hours(24));
+  const std::string stored = begin("x", std::chrono::hours(2));
+  const std::string fresh = begin("13", std::chrono::hours(0));
+  const std::string empty = begin("records only", std::chrono::hours(2), false);
+  const std::string locked = begin("a week old and locked", std::chrono::hours(7 * 24 + 2));
+  const std::string resumed = begin("a part is new", std::chrono::hours(7 * 24 + 2));
+  set_age(resumed + "-partial-12", std::chrono::hours(2));
+  write_test_file(week + "-partial-x", "of the user");
+  set_age(week + "-partial-x", std::chrono::hours(1000));
+  {
+    const UnwrittenFile writer(locked + "-partial");  // takes the lock of a writer
+    const Pruned pruned = store.prune();
+    EXPECT_EQ(pruned.n_downloads, 3u);
+    EXPECT_EQ(pruned.n_bytes, 4u + 6 + 4 + 6 + 6);
+  }
+  const auto n_files = [&](const std::string& path) {
+    return std::ranges::count_if(files_in(blobs), [&](const std::string& file) {
+      return (blobs / file).string().starts_with(path + "-");
+    });
+  };
+  EXPECT_EQ(n_files(week), 1);
+  EXPECT_EQ(n_files(stored), 0);
+  EXPECT_EQ(n_files(empty), 0);
+  for (const std::string& path : {day, fresh, locked, resumed}) EXPECT_EQ(n_files(path), 4) << path;
+  EXPECT_EQ(sample_weights(store, "a"), "x");
+}
+
 TEST(Store, ReadsAndRenamesBlobsOfTheOldLayout) {
   const TestFolder folder;
   Store store(folder.path());

@@ -154,12 +154,13 @@ TEST(EngineLoop, AsksForMemoryBeforeItCompacts) {
 
 TEST(EngineLoop, ReportsLoadAndSpeed) {
   TinyLoop tiny;
-  read(*tiny.loop.submit(request(1, 200, 500)));
-  const LoopRates rates = tiny.loop.state().rates;
-  EXPECT_GT(rates.busy, 0.0);
-  EXPECT_LE(rates.busy, 1.0);
-  EXPECT_GT(rates.prompt_tokens, 0.0);
-  EXPECT_GT(rates.decoded_tokens, 0.0);
+  // On a busy machine, a prompt can be older than the last seconds when its answer ends.
+  EXPECT_TRUE(comes_true([&] {
+    read(*tiny.loop.submit(request(1, 10, 100)));
+    const LoopRates rates = tiny.loop.state().rates;
+    EXPECT_LE(rates.busy, 1.0);
+    return rates.busy > 0.0 && rates.prompt_tokens > 0.0 && rates.decoded_tokens > 0.0;
+  }));
 }
 
 TEST(EngineLoop, FailedPassFailsAllAnswersWithTheReason) {

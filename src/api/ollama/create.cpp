@@ -243,6 +243,7 @@ void create(store::Store& store, registry::Client& client, const std::string& pr
   Progress progress(call, stream);
   store::CreateHooks hooks{
       .progress = [&](const std::string& status) { progress.report_status(status); },
+      .check = [&] { progress.check(); },
       .detect_template = detect_template,
       .check_template = [](const std::string& text) { prompt::GoTemplate{text}; },
       .convert = {},

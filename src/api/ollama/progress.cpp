@@ -21,6 +21,10 @@ void Progress::run(const std::function<void()>& work) {
     if (!begun_) throw;
     end_failed(http::status_of(error.code()), error.what());
     return;
+  } catch (const std::exception& error) {
+    if (!begun_) throw;
+    end_failed(500, error.what());
+    return;
   }
   if (!streams_) {
     call_.respond({.content_type = std::string(kJsonType), .body = last_});
@@ -39,8 +43,12 @@ void Progress::end_failed(int status, std::string text) {
   call_.finish(error_text(text) + "\n");
 }
 
-void Progress::report(const Json& step) {
+void Progress::check() const {
   if (call_.stop().stop_requested()) throw http::StatusError(499, "request canceled");
+}
+
+void Progress::report(const Json& step) {
+  check();
   last_ = to_text(step);
   if (!streams_) return;
   const std::string line = last_ + "\n";

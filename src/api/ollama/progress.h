@@ -19,6 +19,8 @@ class Progress {
   // first line is sent. Later they become a line {"error"}.
   void run(const std::function<void()>& work);
 
+  // Throws http::StatusError (499) if the client has disconnected. Thread-safe.
+  void check() const;
   // Reports an object with the field "status". Throws http::StatusError (499) if the client has
   // disconnected.
   void report(const Json& step);
