@@ -1,6 +1,7 @@
 #include "store/partial_download.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <string_view>
@@ -28,15 +29,16 @@ std::optional<Digest> downloaded_digest(std::string_view name) {
 }  // namespace
 
 std::vector<PartialDownload> partial_downloads(const std::string& folder) {
+  const std::filesystem::path blobs = folder;
   std::map<Digest, PartialDownload> found;
   for (const std::string& name : children(folder)) {
     const auto digest = downloaded_digest(name);
-    const std::string path = folder + "/" + name;
+    const std::string path = blobs / name;
     const auto status = digest ? entry_status(path) : std::nullopt;
     if (!status) continue;
     PartialDownload& download = found[*digest];
     download.digest = *digest;
-    download.bytes_path = folder + "/" + digest->file_name() + std::string(kPartialSuffix);
+    download.bytes_path = blobs / digest->file_name().append(kPartialSuffix);
     if (path == download.bytes_path)
       download.has_bytes = true;
     else
