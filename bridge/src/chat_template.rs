@@ -7,7 +7,6 @@ use minijinja::syntax::SyntaxConfig;
 use minijinja::value::ValueKind;
 use minijinja::{Environment, Error, ErrorKind};
 
-use crate::message::one_line;
 use crate::session::{Failure, Limits, Status, Subject};
 use crate::{
     clock, filters, input, keep, mutable_list, python_methods, python_repr, python_tests, session,
@@ -170,5 +169,5 @@ fn describe(error: &Error, n_instructions: u64) -> Failure {
         message += &format!(": {inner}");
         cause = inner.source();
     }
-    Failure::new(status, one_line(&message))
+    Failure::new(status, message)
 }

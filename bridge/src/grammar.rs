@@ -3,7 +3,6 @@
 use llguidance::api::{GrammarInit, ParserLimits, TopLevelGrammar};
 use llguidance::{Logger, Matcher, ParserFactory, TokenParser};
 
-use crate::message::one_line;
 use crate::session::{Failure, Status};
 use crate::vocabulary::{self, Vocabulary};
 use crate::{gbnf, json_schema};
@@ -112,7 +111,7 @@ pub fn failure_of(error: &str) -> Failure {
     let text = error.split("<state>").next().unwrap_or(error);
     let text = text.split("<non-verbose/>").next().unwrap_or(text).trim();
     if let Some(panic) = text.strip_prefix("panic: ") {
-        let message = format!("the grammar engine failed: {}", one_line(panic));
+        let message = format!("the grammar engine failed: {panic}");
         return Failure::new(Status::Invalid, message);
     }
     if text.contains("oneOf constraints are not supported") {
@@ -140,7 +139,7 @@ pub fn failure_of(error: &str) -> Failure {
     } else {
         Status::Invalid
     };
-    Failure::new(status, one_line(&without_pictures(text)))
+    Failure::new(status, without_pictures(text))
 }
 
 /// Removes the lines that point to an error in a text, because they are useless in one line.

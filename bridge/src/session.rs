@@ -37,6 +37,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::escape::Exit;
+use crate::message::one_line;
 
 /// A template can nest a value about as deep as the number of its instructions (a million). The
 /// engine compares and prints values recursively, with up to 450 bytes per level. Only touched
@@ -105,10 +106,11 @@ pub struct Failure {
 }
 
 impl Failure {
+    /// Makes one line of the message, which can quote what the client sent.
     pub fn new(status: Status, message: impl Into<String>) -> Failure {
         Failure {
             status,
-            message: message.into(),
+            message: one_line(&message.into()),
             has_left: false,
         }
     }
@@ -121,7 +123,7 @@ impl Failure {
             .unwrap_or("panic");
         Failure::new(
             Status::Invalid,
-            format!("the {} engine failed: {text}", subject.name()).replace('\n', " "),
+            format!("the {} engine failed: {text}", subject.name()),
         )
     }
 }

@@ -338,7 +338,7 @@ impl Parser {
         if c != '\\' {
             return Ok(u32::from(c));
         }
-        let Some(escaped) = self.peek() else {
+        let Some(escaped) = self.peek().filter(|c| *c != '\n' && *c != '\r') else {
             return self.error(format!("{place} has no end"));
         };
         self.at += 1;
