@@ -295,7 +295,7 @@ void Creation::replace_projectors(const std::vector<NamedBlob>& files) {
   for (const NamedBlob& blob : files) {
     const GgufFacts facts = parse_gguf(blob);
     if (!facts.is_projector())
-      refuse(blob.path + ": with 'from', 'files' can only have projectors, and this is none");
+      refuse(blob.path + ": only a projector can be added to another model, and this is none");
     add_blob(kProjectorLayer, blob);
     describe(facts, config_);
   }

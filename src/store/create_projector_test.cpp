@@ -142,7 +142,7 @@ TEST_F(CreateProjector, AStoredModelGetsOtherProjectors) {
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kInvalidInput);
     EXPECT_STREQ(error.what(),
-                 "a.gguf: with 'from', 'files' can only have projectors, and this is none");
+                 "a.gguf: only a projector can be added to another model, and this is none");
   }
 }
 
