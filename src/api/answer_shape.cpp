@@ -102,14 +102,24 @@ Grammar grammar_of_schema(const Json& schema) {
   return {.kind = GrammarKind::kJsonSchema, .text = schema.dump()};
 }
 
+// If the grammar holds from the first token, it begins a new text: a text or call that the prompt
+// has begun is not continued.
+void begin_again(AnswerShape& shape) {
+  if (shape.constraint->starts_after.empty()) shape.start = {output::StartState::kText, {}};
+}
+
 // The answer is JSON. An array of calls becomes calls; anything else becomes text.
-void read_calls_as_json(AnswerShape& shape) { shape.format.calls = {output::JsonCalls{}}; }
+void read_calls_as_json(AnswerShape& shape) {
+  shape.format.calls = {output::JsonCalls{}};
+  begin_again(shape);
+}
 
 // The answer is only an array of calls. Its opening bracket starts the calls, so that their parts
 // are streamed. In thinking, a bracket is only text.
 void read_calls_in_array(AnswerShape& shape) {
   shape.format.calls = {output::JsonCalls{.open = {"["}, .close = {"]"}, .alone = true}};
   shape.format.thinking.quotes_calls = true;
+  begin_again(shape);
 }
 
 // Returns the schema of the requested JSON; nothing for other kinds of grammars.
@@ -175,7 +185,7 @@ Constraint required_message(const GenerationRequest& request) {
 
 AnswerShape unchecked_shape(const GenerationRequest& request, const output::Format& format,
                             const output::Start& start) {
-  AnswerShape shape{.format = format};
+  AnswerShape shape{.format = format, .start = start};
   const bool may_call = !request.tools.empty() && request.tool_choice.use != ToolUse::kNone;
   if (may_call && request.tool_choice.use == ToolUse::kRequired && output::is_harmony(format)) {
     shape.constraint = required_message(request);

@@ -22,6 +22,7 @@ namespace billow::api {
 
 struct AnswerShape {
   output::Format format;
+  output::Start start{};  // for the parser: what the grammar begins again is no continuation
   std::optional<constraint::Constraint> constraint{};
   bool ignores_strict = false;  // tools are strict, but their schemas are not enforced
 };

@@ -139,6 +139,36 @@ TEST(AnswerShape, RequiredCallsStream) {
   EXPECT_TRUE(rest.empty());
 }
 
+// The grammar begins a new answer, whatever text or call the prompt has begun.
+TEST(AnswerShape, JsonAfterABegunMessageIsReadFromItsBeginning) {
+  GenerationRequest required = request_with({});
+  required.tools = {tool("f", "{}")};
+  required.tool_choice.use = ToolUse::kRequired;
+  GenerationRequest either = request_with(constraint::Grammar{});
+  either.tools = required.tools;
+  for (const GenerationRequest& request : {required, either}) {
+    for (const output::Start& begun :
+         {output::Start{StartState::kContinued, {}},
+          output::Start{StartState::kContinued, "<tool_call>[{\"name\": \"f\", \"arg"},
+          output::Start{StartState::kText, "[{\"name\": \"f\", \"arguments\": {\"a\": \"x"}}) {
+      const AnswerShape shape = shape_of(request, thinking_format(), begun);
+      ASSERT_EQ(shape.constraint->starts_after, "");
+      output::Parser parser(shape.format, shape.start, {{.name = "f"}});
+      std::vector<output::Event> events;
+      parser.add(R"([{"name": "f", "arguments": {"b": 1}}])", {}, events);
+      parser.finish(output::FinishReason::kStop, events);
+      std::string arguments;
+      for (const output::Event& event : events) {
+        EXPECT_NE(event.kind, output::EventKind::kText) << event.text;
+        if (event.kind == output::EventKind::kCallArguments) arguments += event.text;
+      }
+      EXPECT_EQ(arguments, R"({"b": 1})") << begun.prefix;
+    }
+  }
+  const AnswerShape thinks = shape_of(required, thinking_format(), {StartState::kThinking});
+  EXPECT_EQ(thinks.start.state, StartState::kThinking);
+}
+
 TEST(AnswerShape, CutOffRequiredCallIsNotText) {
   GenerationRequest request = request_with({});
   request.tools = {tool("f", "{}")};

@@ -101,9 +101,12 @@ bool AnswerWriter::take(const scheduler::CompletionPiece& piece) {
   return sink_.delta(delta);
 }
 
-bool AnswerWriter::finish(const std::string& reason) {
+bool AnswerWriter::finish(const scheduler::CompletionEnd& end) {
   Delta rest{.slot = slot_};
-  parser_.finish(reason == "stop" ? output::FinishReason::kStop : output::FinishReason::kLength,
+  const bool is_cut = request_.options.stop && !end.stop_string.empty() &&
+                      !output::ends_calls(form_.format, end.stop_string);
+  const bool is_whole = end.done_reason == "stop" && !is_cut;
+  parser_.finish(is_whole ? output::FinishReason::kStop : output::FinishReason::kLength,
                  rest.events);
   finish_events(rest);
   return is_empty(rest) || sink_.delta(rest);

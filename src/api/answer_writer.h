@@ -48,7 +48,9 @@ class AnswerWriter {
   bool echo(std::string prompt);
   // Returns false if the client wants no more.
   bool take(const scheduler::CompletionPiece& piece);
-  bool finish(const std::string& reason);
+  // A stop string of the request cuts the answer off, unless it ends a call: no call is completed.
+  // Returns false if the client wants no more.
+  bool finish(const scheduler::CompletionEnd& end);
 
   // Time of the first token; nullopt if there is none yet.
   std::optional<metrics::Clock::time_point> first() const { return first_; }

@@ -103,19 +103,13 @@ Json jinja_message(const Message& message, Continued continued, bool is_harmony)
 }
 
 std::string render_jinja(const ServedModel& model, const Conversation& conversation,
-                         std::span<const size_t> kept) {
+                         std::span<const size_t> kept, Continued continued) {
   const tokenizer::Tokenizer& tokenizer = model.weights->tokenizer;
-  const Message* last = kept.empty() ? nullptr : &conversation.messages[kept.back()];
-  const Continued continued = last == nullptr ? Continued::kNothing : continued_part(*last);
-  // The model begins its turn after an empty answer, as after a question.
-  if (last != nullptr && is_answer(*last) && continued == Continued::kNothing)
-    kept = kept.first(kept.size() - 1);
   Json messages = Json::array();
-  for (const size_t i : kept) {
-    const Message& message = conversation.messages[i];
-    messages.push_back(jinja_message(message, &message == last ? continued : Continued::kNothing,
+  for (const size_t i : kept)
+    messages.push_back(jinja_message(conversation.messages[i],
+                                     i == kept.back() ? continued : Continued::kNothing,
                                      output::is_harmony(model.format)));
-  }
   Json input = {{"messages", std::move(messages)},
                 {"add_generation_prompt", continued == Continued::kNothing},
                 {"enable_thinking", conversation.think.enabled.value_or(false)},
@@ -123,28 +117,24 @@ std::string render_jinja(const ServedModel& model, const Conversation& conversat
                 {"eos_token", text_of(tokenizer, tokenizer.eos())}};
   if (conversation.tools.is_array()) input["tools"] = conversation.tools;
   if (!conversation.think.level.empty()) input["reasoning_effort"] = conversation.think.level;
-  std::string text = model.weights->jinja->render(input);
-  if (continued == Continued::kNothing || cut_at_mark(text)) return text;
-  if (continued == Continued::kThinking)  // the template shows no thinking
-    return render_jinja(model, conversation, kept.first(kept.size() - 1));
-  throw StatusError(400,
-                    "the chat template of this model does not show a final assistant message, so "
-                    "the model cannot continue it; end with another message");
+  return model.weights->jinja->render(input);
 }
 
 std::string render_go(const Conversation& conversation, std::span<const size_t> kept,
-                      const prompt::GoTemplate& go) {
+                      const prompt::GoTemplate& go, Continued continued) {
   prompt::GoInput input;
   std::vector<Json> calls;
   calls.reserve(kept.size());  // messages point to its elements
-  bool is_marked = false;
   for (const size_t i : kept) {
     const Message& message = conversation.messages[i];
     const Json& own = calls.emplace_back(tool_calls_json(message.tool_calls()));
-    is_marked = i == kept.back() && continued_part(message) == Continued::kText;
+    const Continued here = i == kept.back() ? continued : Continued::kNothing;
+    const auto with_mark = [here](std::string text, Continued part) {
+      return here == part ? std::move(text) + std::string(kMark) : std::move(text);
+    };
     input.messages.push_back({.role = message.role,
-                              .content = message.text() + std::string(is_marked ? kMark : ""),
-                              .thinking = message.thinking(),
+                              .content = with_mark(message.text(), Continued::kText),
+                              .thinking = with_mark(message.thinking(), Continued::kThinking),
                               .n_images = message.n_images(),
                               .tool_calls = own.empty() ? nullptr : &own,
                               .tool_name = message.tool_name,
@@ -153,9 +143,7 @@ std::string render_go(const Conversation& conversation, std::span<const size_t> 
   if (conversation.tools.is_array()) input.tools = &conversation.tools;
   input.think = conversation.think.enabled;
   input.think_level = conversation.think.level;
-  std::string text = render(go, input);
-  if (is_marked) cut_at_mark(text);
-  return text;
+  return render(go, input);
 }
 
 // Returns the messages of the request. OpenAI's role "developer" becomes "system", unless the
@@ -261,9 +249,31 @@ const prompt::GoTemplate* go_template_of(const ServedModel& model) {
   return model.template_source == Source::kModel ? &*model.go : &as_it_is;
 }
 
-std::string render_conversation(const ServedModel& model, const Conversation& conversation,
-                                std::span<const size_t> kept, const prompt::GoTemplate* go) {
-  return go ? render_go(conversation, kept, *go) : render_jinja(model, conversation, kept);
+Rendering render_conversation(const ServedModel& model, const Conversation& conversation,
+                              std::span<const size_t> kept, const prompt::GoTemplate* go) {
+  const Message* last = kept.empty() ? nullptr : &conversation.messages[kept.back()];
+  Continued continued = last == nullptr ? Continued::kNothing : continued_part(*last);
+  const auto render = [&] {
+    return go ? render_go(conversation, kept, *go, continued)
+              : render_jinja(model, conversation, kept, continued);
+  };
+  const auto leave_out_last = [&] {
+    kept = kept.first(kept.size() - 1);
+    continued = Continued::kNothing;
+  };
+  // The model begins its turn after an empty answer, as after a question.
+  if (last != nullptr && is_answer(*last) && continued == Continued::kNothing) leave_out_last();
+  std::string text = render();
+  if (continued == Continued::kNothing) return {std::move(text)};
+  if (cut_at_mark(text)) return {std::move(text), continued == Continued::kThinking};
+  if (continued == Continued::kThinking) {  // the template shows no thinking
+    leave_out_last();
+    return {render()};
+  }
+  if (go) return {std::move(text)};
+  throw StatusError(400,
+                    "the chat template of this model does not show a final assistant message, so "
+                    "the model cannot continue it; end with another message");
 }
 
 std::string render_fill(const GenerationRequest& request, const prompt::GoTemplate* go) {

@@ -35,11 +35,20 @@ std::optional<prompt::GoTemplate> own_template(const GenerationRequest& request)
 // without any template gets store::kNoTemplate, which writes prompts and messages as they are.
 const prompt::GoTemplate* go_template_of(const ServedModel& model);
 
+struct Rendering {
+  std::string text;
+  // The text ends inside of the last message's thinking, which the model continues.
+  bool ends_in_thinking = false;
+};
+
 // Renders the messages whose indices are in `kept`, in ascending order. If `go` is null, renders
-// with the model's Jinja template. Throws Error: kTooLarge if the input or the output exceeds a
-// template's limits, kInvalidInput if the template refuses the messages.
-std::string render_conversation(const ServedModel& model, const Conversation& conversation,
-                                std::span<const size_t> kept, const prompt::GoTemplate* go);
+// with the model's Jinja template. A final message of the model is cut where the model continues
+// it. If it is empty, or has only thinking that the template does not show, it is left out. Throws
+// Error: kTooLarge if the input or the output exceeds a template's limits, kInvalidInput if the
+// template refuses the messages. Throws http::StatusError (400) if a Jinja template does not show a
+// final text of the model.
+Rendering render_conversation(const ServedModel& model, const Conversation& conversation,
+                              std::span<const size_t> kept, const prompt::GoTemplate* go);
 
 // Renders a fill-in-the-middle prompt: the prompt, the gap, then the suffix.
 std::string render_fill(const GenerationRequest& request, const prompt::GoTemplate* go);

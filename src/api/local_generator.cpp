@@ -416,6 +416,7 @@ LocalGenerator::Plan LocalGenerator::plan(const ServedModel& model,
                      .adapters = model.adapters_of_request(),
                      .salt = prefix_salt(trace.key(), request.cache_salt)};
   plan.format = std::move(shape.format);
+  plan.prompt.start = std::move(shape.start);
   if (plan.completion.num_predict == context::kUnlimited && !ends_when_full)
     plan.completion.num_predict = static_cast<int64_t>(kMaxContexts * size.max_context);
   return plan;
@@ -489,7 +490,7 @@ void LocalGenerator::answer(const ServedModel& model, const GenerationRequest& r
              {{"tokens", end.n_generated},
               {"drafted", end.n_drafted},
               {"draft_accepted", end.n_draft_accepted}});
-  writer.finish(end.done_reason);
+  writer.finish(end);
 
   Ending ending{.slot = static_cast<int64_t>(slot.id()),
                 .done_reason = end.done_reason,

@@ -339,6 +339,31 @@ TEST_F(LocalGeneratorTest, SeparatesThinkingAndToolCalls) {
   EXPECT_TRUE(sink.whole().calls[0].id.starts_with("call_"));
 }
 
+// The arguments of a call that a stop string cuts off are not whole.
+TEST_F(LocalGeneratorTest, AStopStringOfTheRequestCompletesNoCall) {
+  models.add({.jinja = "{% for m in messages %}{{ m.content }}{% endfor %}{{ tools }}"
+                       "{# <tool_call></tool_call> 'tool' #}"});
+  GenerationRequest request{.kind = GenerationKind::kChat, .model = "m"};
+  request.messages = {text_message("user", "q")};
+  request.tools = {
+      {.name = "add", .declaration = {{"type", "function"}, {"function", {{"name", "add"}}}}}};
+  const auto n_calls = [&](const std::string& text, const std::string& stop) {
+    change([&](scheduler::FakeScript& script) {
+      script.pieces = {text};
+      script.end.stop_string = stop;
+    });
+    return run(request).whole().calls.size();
+  };
+  const std::string part = R"(<tool_call>{"name":"add","arguments":{"a":1)";
+  EXPECT_EQ(n_calls(part, ""), 1u) << "the model has ended its answer";
+  EXPECT_EQ(n_calls(part, ","), 1u) << "a stop string of the model";
+  request.options = options_of_text(R"({"stop":[",","</tool_call>"]})");
+  EXPECT_EQ(n_calls(part, ""), 1u);
+  EXPECT_EQ(n_calls(part, ","), 0u);
+  EXPECT_EQ(n_calls(part + "}}", "</tool_call>"), 1u);
+  EXPECT_EQ(n_calls(part + "}}</tool_call> a", ","), 1u);
+}
+
 // Calls that have no marker cannot be held to the schemas of strict tools.
 TEST_F(LocalGeneratorTest, TraceNamesStrictToolsThatAreNotEnforced) {
   GenerationRequest request{.kind = GenerationKind::kChat, .model = "m"};

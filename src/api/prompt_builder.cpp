@@ -158,20 +158,18 @@ void check_tokens(const ServedModel& model, const std::vector<int32_t>& tokens, 
                                  ", which is not a token of the model");
 }
 
-// Returns where in the model's format the answer begins.
+// Returns where in the model's format the answer to `built` begins.
 output::Start start_of(const ServedModel& model, const Conversation& conversation,
-                       const std::string& text) {
-  output::StartHints hints{.thinks = conversation.think.enabled.value_or(false)};
+                       const BuiltPrompt& built) {
+  output::StartHints hints{.thinks = conversation.think.enabled.value_or(false),
+                           .continues_thinking = built.ends_in_thinking};
   const Message* last = conversation.messages.empty() ? nullptr : &conversation.messages.back();
   std::string begun;
-  std::string thought;
   if (last != nullptr && last->role == "assistant" && last->tool_calls().empty()) {
     begun = last->text();
-    thought = last->thinking();
     hints.text = begun;
-    hints.thinking = thought;
   }
-  return output::start_of(model.format, text, hints);
+  return output::start_of(model.format, built.text, hints);
 }
 
 // Estimated tokens that a template adds around a message.
@@ -199,8 +197,9 @@ class Renderer {
     BuiltPrompt built;
     std::string refusal;
     try {
-      take_text(model_, conversation_.images, render_conversation(model_, conversation_, kept, go_),
-                before, check_, built);
+      const Rendering rendering = render_conversation(model_, conversation_, kept, go_);
+      built.ends_in_thinking = rendering.ends_in_thinking;
+      take_text(model_, conversation_.images, rendering.text, before, check_, built);
     } catch (const Error& error) {
       const bool is_too_large = error.code() == ErrorCode::kTooLarge;
       if (!is_too_large && error.code() != ErrorCode::kInvalidInput) throw;
@@ -241,6 +240,7 @@ class Renderer {
     built.tokens = std::move(built_.tokens);
     built.images = std::move(built_.images);
     built.text_of_tokens = std::move(built_.text_of_tokens);
+    built.ends_in_thinking = built_.ends_in_thinking;
     built.n_renderings = n_renderings_;
   }
 
@@ -429,7 +429,7 @@ BuiltPrompt build_prompt(const ServedModel& model, const GenerationRequest& requ
   const bool fills = is_prompt && !request.suffix.empty();
   BuiltPrompt built = fills ? of_text(model, render_fill(request, go), limits, request.context)
                             : build_conversation(model, request, conversation, go, limits, check);
-  built.start = start_of(model, conversation, built.text);
+  built.start = start_of(model, conversation, built);
   return built;
 }
 

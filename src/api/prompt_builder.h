@@ -39,6 +39,7 @@ struct BuiltPrompt {
   size_t n_full = 0;
   size_t n_left_out = 0;                           // dropped messages
   size_t n_renderings = 0;                         // how often the template ran
+  bool ends_in_thinking = false;                   // the model continues its thinking
   output::Start start{output::StartState::kText};  // where the answer begins in the model's format
 
   // Returns the positions that the prompt needs: its tokens and an estimate of its images' rows.

@@ -193,6 +193,12 @@ TEST_F(PromptBuilder, AFinalAnswerWithoutTextBeginsANewOne) {
   // This template shows no thinking.
   const Message thought{.role = "assistant", .parts = {ThinkingPart{"hm"}}};
   EXPECT_EQ(text(sample, chat({text_message("user", "q"), thought})), "user=q<|im_end|>assistant=");
+  const Sample go{.name = "g",
+                  .go =
+                      "{{ range .Messages }}{{ .Role }}={{ .Content }}<|im_end|>{{ end }}"
+                      "assistant="};
+  for (const Message& last : {text_message("assistant", ""), thought})
+    EXPECT_EQ(text(go, chat({text_message("user", "q"), last})), "user=q<|im_end|>assistant=");
 }
 
 TEST_F(PromptBuilder, ContinuesTheThinkingOfAFinalAnswerWithoutText) {
@@ -205,6 +211,17 @@ TEST_F(PromptBuilder, ContinuesTheThinkingOfAFinalAnswerWithoutText) {
   const BuiltPrompt built = build(sample, chat({text_message("user", "q"), thought}));
   EXPECT_EQ(built.text, "user=q<|im_end|>assistant=<think>hm");
   EXPECT_EQ(built.start.state, output::StartState::kThinking);
+  const Sample go{
+      .name = "g",
+      .go =
+          "{{ range .Messages }}{{ .Role }}={{ if .Thinking }}<think>{{ .Thinking }}</think>"
+          "{{ end }}{{ .Content }}<|im_end|>{{ end }}assistant="};
+  for (const std::string words : {"hm", "assistant"}) {  // the template ends with this word
+    const Message last{.role = "assistant", .parts = {ThinkingPart{words}}};
+    const BuiltPrompt of_go = build(go, chat({text_message("user", "q"), last}));
+    EXPECT_EQ(of_go.text, "user=q<|im_end|>assistant=<think>" + words);
+    EXPECT_EQ(of_go.start.state, output::StartState::kThinking);
+  }
   const Message both{.role = "assistant", .parts = {ThinkingPart{"hm"}, TextPart{"It"}}};
   EXPECT_EQ(text(sample, chat({text_message("user", "q"), both})),
             "user=q<|im_end|>assistant=<think>hm</think>It");

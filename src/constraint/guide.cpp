@@ -30,6 +30,7 @@ Guide::Guide(std::shared_ptr<const Vocabulary> vocabulary, const Constraint& con
     : vocabulary_(std::move(vocabulary)),
       starts_after_(checked_start(constraint)),
       starts_within_(constraint.starts_within),
+      crossing_(starts_after_.size()),
       may_not_start_(constraint.may_not_start),
       matcher_(vocabulary_, constraint.grammar),
       phase_(starts_after_.empty() ? Phase::kGrammar : Phase::kFree),
@@ -74,10 +75,12 @@ std::span<const uint32_t> Guide::allowed() const {
 }
 
 void Guide::compute_mask() {
-  all_allowed_ = phase_ == Phase::kFree && may_not_start_;
+  all_allowed_ = false;
   switch (phase_) {
     case Phase::kFree:
       std::ranges::fill(mask_, ~uint32_t{0});
+      all_allowed_ = !forbid_text_after_marker() && may_not_start_;
+      if (may_not_start_) return;
       for (const int32_t end : vocabulary_->ends()) set(mask_, end, false);
       return;
     case Phase::kMarker:
@@ -106,6 +109,20 @@ void Guide::compute_mask() {
     case Phase::kDone:
       matcher_.compute_mask(mask_);
   }
+}
+
+// Forbids the tokens of crossing_ in the mask. Returns whether there are any.
+bool Guide::forbid_text_after_marker() {
+  bool has_any = false;
+  const std::string_view marker = starts_after_;
+  for (size_t n_before = 0; n_before < marker.size(); ++n_before) {
+    if (!tail_.ends_with(marker.substr(0, n_before))) continue;
+    std::optional<std::vector<int32_t>>& tokens = crossing_[n_before];
+    if (!tokens) tokens = vocabulary_->going_on_after(marker.substr(n_before), n_before == 0);
+    for (const int32_t token : *tokens) set(mask_, token, false);
+    has_any = has_any || !tokens->empty();
+  }
+  return has_any;
 }
 
 std::vector<int32_t> Guide::accept(int32_t token, std::string_view text, size_t max_forced) {

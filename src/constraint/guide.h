@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -62,6 +63,7 @@ class Guide {
   };
 
   void compute_mask();
+  bool forbid_text_after_marker();
   void open(int32_t token);
   void note_free(std::string_view text);
   void consume(int32_t token);
@@ -75,6 +77,9 @@ class Guide {
   size_t starts_within_;
   std::vector<int32_t> marker_;  // tokens of starts_after and forced_next
   size_t n_found_ = 0;           // those of starts_after
+  // Tokens that complete the marker and go on with more than blanks, which the grammar would not
+  // see. Index: how many bytes of the marker precede the token. Found when needed.
+  std::vector<std::optional<std::vector<int32_t>>> crossing_;
   std::vector<int32_t> opener_;  // tokens of opens_with
   size_t n_opened_ = 0;          // tokens of opener_ so far
   bool may_match_ = true;        // the grammar allows the tokens of opener_ so far

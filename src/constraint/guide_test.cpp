@@ -95,6 +95,24 @@ TEST(Guide, FindsAMarkerThatTokensSplit) {
   EXPECT_TRUE(walk.guide().begun());
 }
 
+TEST(Guide, ATokenCannotCompleteTheMarkerAndGoOn) {
+  for (const bool may_not_start : {false, true}) {
+    Constraint constraint = digits_after("ab");
+    constraint.may_not_start = may_not_start;
+    Walk whole(constraint);
+    EXPECT_FALSE(whole.allows("abc"));  // the marker, and a letter that the grammar does not allow
+    EXPECT_FALSE(whole.allows("abcd"));
+    EXPECT_TRUE(whole.allows("aa"));
+    EXPECT_TRUE(whole.allows("bc"));
+    EXPECT_EQ(whole.allows(sample().end), may_not_start);
+    Walk split(constraint);
+    split.write("bc").write("aa");
+    EXPECT_FALSE(split.allows("bc"));
+    split.write("b").write("123x");
+    EXPECT_TRUE(split.guide().done());
+  }
+}
+
 TEST(Guide, BlanksAfterTheMarkerAreAllowed) {
   Walk walk(digits_after("</think>"));
   walk.write("</think>\n\n");

@@ -28,11 +28,14 @@ void check_ends(std::span<const int32_t> ends, size_t n_tokens) {
                   "end token " + std::to_string(end) + " is not in the vocabulary");
 }
 
+bool is_blank(std::string_view text) {
+  return text.find_first_not_of(" \t\r\n") == std::string_view::npos;
+}
+
 std::vector<int32_t> blanks_of(std::span<const std::string_view> texts) {
   std::vector<int32_t> blanks;
   for (size_t i = 0; i < texts.size(); ++i)
-    if (!texts[i].empty() && texts[i].find_first_not_of(" \t\r\n") == std::string_view::npos)
-      blanks.push_back(static_cast<int32_t>(i));
+    if (!texts[i].empty() && is_blank(texts[i])) blanks.push_back(static_cast<int32_t>(i));
   return blanks;
 }
 
@@ -43,14 +46,11 @@ struct Free {
   }
 };
 
-std::shared_ptr<const billow_vocabulary> create(const TokenTexts& tokens,
+std::shared_ptr<const billow_vocabulary> create(const TokenTexts& tokens, const std::string& bytes,
                                                 std::shared_ptr<const Encode> encode) {
-  std::string bytes;
   std::vector<uint32_t> lengths;
-  for (const std::string_view text : tokens.texts) {
-    bytes += text;
+  for (const std::string_view text : tokens.texts)
     lengths.push_back(static_cast<uint32_t>(text.size()));
-  }
   const std::vector<uint32_t> ends(tokens.ends.begin(), tokens.ends.end());
   const billow_tokens raw = {.n_tokens = lengths.size(),
                              .bytes = bytes.data(),
@@ -74,7 +74,26 @@ Vocabulary::Vocabulary(TokenTexts tokens)
       blanks_(blanks_of(tokens.texts)),
       encode_special_(std::move(tokens.encode_special)) {
   check_ends(ends_, n_tokens_);
-  handle_ = create(tokens, std::make_shared<const Encode>(std::move(tokens.encode)));
+  for (const std::string_view text : tokens.texts) {
+    bytes_ += text;
+    text_ends_.push_back(static_cast<uint32_t>(bytes_.size()));
+  }
+  handle_ = create(tokens, bytes_, std::make_shared<const Encode>(std::move(tokens.encode)));
+}
+
+std::vector<int32_t> Vocabulary::going_on_after(std::string_view part, bool anywhere) const {
+  std::vector<int32_t> found;
+  const std::string_view all = bytes_;
+  for (size_t at = all.find(part); at != all.npos; at = all.find(part, at + 1)) {
+    const auto end = std::ranges::upper_bound(text_ends_, at);
+    const auto token = static_cast<int32_t>(end - text_ends_.begin());
+    const size_t begin = token == 0 ? 0 : *(end - 1);
+    const size_t rest = at + part.size();
+    if (rest > *end || (at != begin && !anywhere) || is_blank(all.substr(rest, *end - rest)))
+      continue;
+    if (found.empty() || found.back() != token) found.push_back(token);
+  }
+  return found;
 }
 
 std::vector<int32_t> Vocabulary::encode_special(std::string_view text) const {

@@ -41,6 +41,9 @@ class Vocabulary {
   std::span<const int32_t> ends() const noexcept { return ends_; }
   // Tokens of blanks and line breaks only; ascending.
   std::span<const int32_t> blanks() const noexcept { return blanks_; }
+  // Returns the tokens whose text has `part`, which is not empty, and after it more than blanks;
+  // ascending. If `anywhere` is false, the text must begin with `part`.
+  std::vector<int32_t> going_on_after(std::string_view part, bool anywhere) const;
   // Returns no tokens if the tokenizer cannot encode.
   std::vector<int32_t> encode_special(std::string_view text) const;
 
@@ -48,6 +51,8 @@ class Vocabulary {
 
  private:
   size_t n_tokens_;
+  std::string bytes_;                // the texts of all tokens
+  std::vector<uint32_t> text_ends_;  // of each token, in `bytes_`
   std::vector<int32_t> ends_;
   std::vector<int32_t> blanks_;
   std::function<std::vector<int32_t>(std::string_view)> encode_special_;

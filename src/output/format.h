@@ -60,6 +60,10 @@ Format recognise(const Evidence& evidence);
 // Mark, and drops all other control tokens.
 std::span<const std::string> control_markers(const Format& format);
 
+// Returns whether the text, without blanks around it, is a marker that ends calls of the format. A
+// single character is no marker.
+bool ends_calls(const Format& format, std::string_view text);
+
 // Which part of the answer the prompt already contains.
 enum class StartState : uint8_t {
   kMayThink,   // the model may begin with thinking, and writes the marker
@@ -76,10 +80,9 @@ struct Start {
 };
 
 struct StartHints {
-  bool thinks = true;  // the request does not turn thinking off
-  // The last message is the model's, and the prompt ends with this message.
-  std::string_view text{};
-  std::string_view thinking{};
+  bool thinks = true;               // the request does not turn thinking off
+  std::string_view text{};          // the model's last message, with which the prompt ends
+  bool continues_thinking = false;  // the prompt ends inside of the model's thinking
 };
 
 // Returns how an answer to this rendered prompt begins. The last 64 KiB of the prompt are enough.

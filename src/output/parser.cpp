@@ -6,6 +6,7 @@
 #include <type_traits>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "base/check.h"
 #include "output/answer.h"
@@ -48,7 +49,7 @@ class Parser::Machine {
                                     format_.text.hidden, citations()),
                              format_.control);
     answer_.n_prefix = start.prefix.size();
-    append(start.prefix, {});
+    append(start.prefix, marks_of(start.prefix));
     task_.emplace(read(start.state));
     task_->put_on(stack_);
   }
@@ -84,6 +85,19 @@ class Parser::Machine {
       begin = mark.offset + mark.length;
     }
     answer_.tape.append(text.substr(begin), 0, 0);
+  }
+
+  // Returns the control tokens in a text of the prompt. The prompt is tokenised with them.
+  std::vector<Mark> marks_of(std::string_view text) const {
+    std::vector<Mark> marks;
+    for (size_t at = 0; at < text.size();) {
+      size_t length = 0;
+      for (const std::string& token : format_.control)
+        if (text.substr(at).starts_with(token)) length = std::max(length, token.size());
+      if (length > 0) marks.push_back({.offset = at, .length = length});
+      at += std::max(length, size_t{1});
+    }
+    return marks;
   }
 
   Texts citations() const {

@@ -282,6 +282,23 @@ TEST(OutputParser, ContinuesACallOrMessageOfThePrompt) {
             "1#0[]lo\n");
 }
 
+TEST(OutputParser, ContinuesThePromptWhereMarkersAreControlTokens) {
+  const auto is_control = [](std::string_view text) {
+    return text.starts_with("<|") || text == "<tool_call>" || text == "</tool_call>";
+  };
+  const Format qwen = recognise({.parser = "qwen3", .is_control = is_control});
+  ASSERT_FALSE(qwen.control.empty());
+  EXPECT_EQ(streamed(qwen, {StartState::kContinued, "<tool_call>\n{\"name\": \"ru"},
+                     {"n\", \"arguments\": {}}\n"}),
+            "2#0[]run\n3#0[]{}\n4#0[]\n");
+  const Format harmony = recognise({.parser = "harmony", .is_control = is_control});
+  ASSERT_FALSE(harmony.control.empty());
+  EXPECT_EQ(
+      streamed(harmony, {StartState::kText, "<|start|>assistant<|channel|>analysis<|message|>The"},
+               {" user"}),
+      "0#0[] user\n");
+}
+
 TEST(OutputParser, ThinkingBecomesTextIfItIsOffAndNothingElseIsWritten) {
   const Options off{.thinks = false};
   EXPECT_EQ(streamed(hermes(), {StartState::kMayThink, {}}, {"<think>a</think>b"}, off),

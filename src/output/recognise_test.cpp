@@ -253,12 +253,14 @@ TEST(OutputStart, ContinuesTheLastMessage) {
   EXPECT_EQ(open.prefix, call);
   const std::string closed = "<tool_call>\n{}\n</tool_call>\nSo";
   EXPECT_EQ(start_of(hermes, closed, {.text = closed}).prefix, "");
-  EXPECT_EQ(start_of(hermes, "<think>a", {.thinking = "a"}).state, StartState::kThinking);
-  // Only the prompt shows whether the thinking is over.
-  EXPECT_EQ(start_of(hermes, "<think>a</think>\n", {.thinking = "a"}).state, StartState::kText);
-  EXPECT_EQ(start_of(hermes, "<think>b</think>x<think>a", {.thinking = "a"}).state,
+  // The hint decides: the words of the thinking can occur later by chance.
+  EXPECT_EQ(start_of(hermes, "<think>a", {.continues_thinking = true}).state,
             StartState::kThinking);
-  EXPECT_EQ(start_of(hermes, "question", {.thinking = "a"}).state, StartState::kMayThink);
+  EXPECT_EQ(start_of(hermes, "<think>hi</think>\n<|im_end|>\n<|im_start|>assistant\n").state,
+            StartState::kMayThink);
+  EXPECT_EQ(start_of(*find_format("llama"), "a", {.continues_thinking = true}).state,
+            StartState::kText)
+      << "a model that does not think";
   EXPECT_EQ(start_of(hermes, "<think>a", {.text = "<think>a"}).state, StartState::kThinking);
   const Start bare = start_of(*find_format("llama"), "x{\"name\"", {.text = "{\"name\""});
   EXPECT_EQ(bare.prefix, "{\"name\"");
@@ -271,6 +273,10 @@ TEST(OutputStart, ContinuesTheLastMessage) {
       start_of(*find_format("harmony"), "<|start|>assistant<|channel|>final<|message|>" + text,
                {.text = text});
   EXPECT_EQ(continued.prefix, "<|start|>assistant<|channel|>final<|message|>");
+  const Start thinking =
+      start_of(*find_format("harmony"), "<|start|>assistant<|channel|>analysis<|message|>" + text,
+               {.continues_thinking = true});
+  EXPECT_EQ(thinking.prefix, "<|start|>assistant<|channel|>analysis<|message|>");
   EXPECT_EQ(start_of(*find_format("functionary-3.2"), "x>>>").prefix, ">>>");
 }
 

@@ -86,14 +86,14 @@ Start start_of_continuation(const Format& format, std::string_view text) {
 }
 
 // Returns the last header that the prompt has begun as the prefix, unless its message is over.
-// `text`: the beginning of the answer in the prompt.
-Start start_of_harmony(std::string_view prompt, std::string_view text) {
+Start start_of_harmony(std::string_view prompt, const StartHints& hints) {
   const size_t header = prompt.rfind("<|start|>");
   if (header == prompt.npos) {
     // The header is before the end of the prompt that was searched.
-    const bool is_continued = !trimmed(text).empty();
-    return {StartState::kText,
-            is_continued ? "<|start|>assistant<|channel|>final<|message|>" : std::string()};
+    std::string prefix;
+    if (!trimmed(hints.text).empty()) prefix = "<|start|>assistant<|channel|>final<|message|>";
+    if (hints.continues_thinking) prefix = "<|start|>assistant<|channel|>analysis<|message|>";
+    return {StartState::kText, std::move(prefix)};
   }
   const std::string_view rest = prompt.substr(header);
   const bool is_over = rest.find("<|end|>") != rest.npos || rest.find("<|call|>") != rest.npos ||
@@ -101,24 +101,12 @@ Start start_of_harmony(std::string_view prompt, std::string_view text) {
   return {StartState::kText, is_over ? std::string() : std::string(rest)};
 }
 
-// Returns whether the prompt ends within `thought`, the thinking of the last message.
-bool continues_thinking(const Thinking& thinking, std::string_view prompt,
-                        std::string_view thought) {
-  constexpr size_t kEnough = 1024;  // bytes of its end to find it
-  thought = trimmed(thought);
-  if (thought.empty() || thinking.close.empty()) return false;
-  thought.remove_prefix(thought.size() - std::min(thought.size(), kEnough));
-  const size_t at = prompt.rfind(thought);
-  if (at == prompt.npos) return false;  // the template does not show it
-  return last_of(prompt.substr(at + thought.size()), thinking.close) == prompt.npos;
-}
-
 }  // namespace
 
 Start start_of(const Format& format, std::string_view prompt, const StartHints& hints) {
   prompt = prompt.substr(prompt.size() - std::min(prompt.size(), kTail));
   for (const CallForm& form : format.calls) {
-    if (std::holds_alternative<HarmonyCalls>(form)) return start_of_harmony(prompt, hints.text);
+    if (std::holds_alternative<HarmonyCalls>(form)) return start_of_harmony(prompt, hints);
     // The prompt may end with the opener of a name that decides between text and a call.
     const auto* named = std::get_if<NamedCalls>(&form);
     if (named && !named->text_name.empty() && ends_with_any(prompt, named->open))
@@ -126,7 +114,7 @@ Start start_of(const Format& format, std::string_view prompt, const StartHints& 
   }
   const Thinking& thinking = format.thinking;
   if (!trimmed(hints.text).empty()) return start_of_continuation(format, hints.text);
-  if (continues_thinking(thinking, prompt, hints.thinking)) return {StartState::kThinking, {}};
+  if (hints.continues_thinking && !thinking.close.empty()) return {StartState::kThinking, {}};
   if (ends_with_any(prompt, thinking.open)) return {StartState::kThinking, {}};
   if (thinking.close.empty() || ends_with_any(prompt, thinking.close))
     return {StartState::kText, {}};

@@ -111,7 +111,9 @@ Options options_of_fields(const Fields& fields, int64_t max_tokens) {
     if (const auto value = fields.number(name)) options[name] = *value;
   if (const auto top_k = fields.integer("top_k")) options["top_k"] = *top_k;
   if (const Json* num_ctx = fields.value("num_ctx")) options["num_ctx"] = *num_ctx;
-  if (fields.has("stop_sequences")) options["stop"] = fields.texts("stop_sequences");
+  std::vector<std::string> stops = fields.texts("stop_sequences");
+  std::erase(stops, "");
+  if (!stops.empty()) options["stop"] = std::move(stops);  // else the model's own ones remain
   return options_of(options);
 }
 

@@ -93,23 +93,19 @@ std::vector<scheduler::LogitBias> logit_bias_of(const Fields& fields) {
   return biases;
 }
 
-// Sets a text or an array of texts. Ignores other types.
+// Sets a text or an array of texts. Ignores other types. Without a text that is not empty, the stop
+// strings of the model remain.
 void put_stop(Json& options, const Json* stop, TextRoute route) {
-  if (stop == nullptr) return;
-  if (stop->is_string()) {
-    options["stop"] = Json::array({*stop});
-    return;
-  }
-  if (!stop->is_array()) return;
+  if (stop == nullptr || !(stop->is_string() || stop->is_array())) return;
   Json stops = Json::array();
-  for (const Json& element : *stop) {
+  for (const Json& element : stop->is_string() ? Json::array({*stop}) : *stop) {
     if (element.is_string()) {
-      stops.push_back(element);
+      if (!element.get_ref<const std::string&>().empty()) stops.push_back(element);
     } else if (route == TextRoute::kCompletions) {
       refuse("invalid type for 'stop' field: " + std::string(go_type(&element)));
     }
   }
-  options["stop"] = std::move(stops);
+  if (!stops.empty()) options["stop"] = std::move(stops);
 }
 
 // Returns `options`, overridden by what the request sets.

@@ -1,6 +1,7 @@
 #include "api/openai/tokens_of_texts.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "base/text.h"
@@ -15,9 +16,26 @@ size_t n_equal(std::string_view one, std::string_view other) {
 
 // How a text may differ from its tokens.
 struct Rule {
-  bool has_others = false;   // there may be tokens of markers between its tokens
-  bool ends_within = false;  // its last token may go on after it
+  bool begins_within = false;  // its first token may begin before it, with the end of a marker
+  bool has_others = false;     // there may be tokens of markers between its tokens
+  bool ends_within = false;    // its last token may go on after it
 };
+
+constexpr std::array kRules{Rule{},
+                            Rule{.ends_within = true},
+                            Rule{.has_others = true},
+                            Rule{.has_others = true, .ends_within = true},
+                            Rule{.begins_within = true},
+                            Rule{.begins_within = true, .ends_within = true},
+                            Rule{.begins_within = true, .has_others = true}};
+
+// Returns how many bytes of a token are before the text, which begins with the rest of the token;
+// the size of the token if there is no such rest.
+size_t n_before(std::string_view token, std::string_view text) {
+  size_t n = 1;
+  while (n < token.size() && !text.starts_with(token.substr(n))) ++n;
+  return std::min(n, token.size());
+}
 
 }  // namespace
 
@@ -58,6 +76,7 @@ std::vector<Logprob> TokensOfTexts::take(std::string_view text) {
       std::string_view own = all[i].text;
       if (i == begin && n_of_rest == 0 && !text.starts_with(own.substr(0, 1)))
         own.remove_prefix(std::min(own.find_first_not_of(kBlanks), own.size()));
+      if (i == begin && rule.begins_within) own.remove_prefix(n_before(own, text));
       if (own.empty() && i > begin) continue;
       const size_t n = n_equal(left, own);
       const bool is_last = n == left.size();
@@ -74,8 +93,7 @@ std::vector<Logprob> TokensOfTexts::take(std::string_view text) {
     return std::nullopt;
   };
 
-  for (const Rule& rule : {Rule{}, Rule{.ends_within = true}, Rule{.has_others = true},
-                           Rule{.has_others = true, .ends_within = true}}) {
+  for (const Rule& rule : kRules) {
     for (size_t begin = 0; begin < all.size(); ++begin) {
       std::optional<Found> found = found_at(begin, rule);
       if (!found) continue;

@@ -47,6 +47,8 @@ const std::vector<Case>& cases() {
         {"b", ""},
         {"cd", "cd\n\n|"},
         {"\n\nef", "ef|"}}},
+      // The first token ends a marker.
+      {{"</", "think", ">Hello", " you", "<", "end"}, {{"Hello you", ">Hello| you|"}}},
       {{" Hello", " world ", "<end>"}, {{"Hello world", " Hello| world |"}}},
   };
   return all;
