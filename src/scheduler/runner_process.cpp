@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
+#include <optional>
 #include <utility>
 
 #include "base/error.h"
@@ -13,6 +15,11 @@
 
 namespace billow::scheduler {
 namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// How long a runner without its socket can take until its process ends.
+constexpr std::chrono::seconds kTimeToEnd{2};
 
 std::vector<std::string> command_of(const RunnerProgram& program, const Launch& launch,
                                     const std::string& socket) {
@@ -71,7 +78,7 @@ class RunnerProcess final : public Runner {
       has_answered_ = true;
       if (is_unreachable()) {
         health.status = RunnerStatus::kFailed;
-        health.error = "the folder of its socket, " + socket_ + ", was removed";
+        health.error = "its socket " + socket_ + " was removed";
       }
       return health;
     } catch (const RunnerGone&) {
@@ -89,17 +96,29 @@ class RunnerProcess final : public Runner {
   }
 
  private:
-  // Returns whether somebody else has removed the folder of the socket. Health requests use an open
-  // connection, so that they still succeed. A runner that ends removes only its socket.
-  bool is_unreachable() const {
+  // Returns whether somebody else has removed the socket or its folder. Health requests use an open
+  // connection, so that they still succeed. A runner that ends removes only its socket, and then
+  // its own reason counts: it has a moment to end.
+  bool is_unreachable() {
     const std::string folder = socket_.substr(0, socket_.rfind('/'));
-    return ::access(folder.c_str(), F_OK) != 0 && errno == ENOENT;
+    if (is_missing(folder)) return true;
+    if (!is_missing(socket_)) {
+      missing_since_.reset();
+      return false;
+    }
+    if (!missing_since_) missing_since_ = Clock::now();
+    return Clock::now() - *missing_since_ >= kTimeToEnd;
+  }
+
+  static bool is_missing(const std::string& path) {
+    return ::access(path.c_str(), F_OK) != 0 && errno == ENOENT;
   }
 
   const std::chrono::milliseconds timeout_;
   const std::string socket_;
   RunnerClient client_;
   std::atomic<bool> has_answered_{false};
+  std::optional<Clock::time_point> missing_since_;  // the socket; only for the caller of health()
   process::ChildProcess child_;
 };
 

@@ -35,7 +35,7 @@ class RunnerProcesses {
   RunnerProcesses& operator=(const RunnerProcesses&) = delete;
 
   // Throws Error if the process cannot be started. Makes a new folder if somebody else has removed
-  // the folder. A runner whose folder was removed reports that it has failed.
+  // the folder. A runner whose folder or socket was removed reports that it has failed.
   std::unique_ptr<Runner> start(const Launch& launch);
   StartRunner starter();  // start(), for a Scheduler
 
