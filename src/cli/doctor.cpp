@@ -158,8 +158,24 @@ Finding check_files() {
   return found;
 }
 
-// Checks the settings as the server does at its start. If the server would start, `models` becomes
-// its folder of models.
+// Reads the settings as the server does at its start. Throws if the server would not start. `path`
+// becomes the configuration file, if any, and `n_settings` the number of its settings.
+server::Options read_settings(const scheduler::Warn& warn, std::string& path, size_t& n_settings) {
+  CLI::App app;
+  const std::shared_ptr<ServeOptions> options = declare_serve(app);
+  refuse_wrong_counts(app);
+  std::vector<std::string> words = {"serve"};
+  path = find_config(words);
+  if (!path.empty()) {
+    add_config(*app.get_subcommand("serve"), words);
+    n_settings = words.size() - 2;
+  }
+  std::ranges::reverse(words);  // as the library wants them
+  app.parse(std::move(words));
+  return serve_settings(*options, serve_environment(*options, warn), warn).server;
+}
+
+// If the server would start with the settings, `models` becomes its folder of models.
 Finding check_settings(std::string& models) {
   Finding found{.name = "settings", .text = "no configuration file"};
   std::string warnings = log::level_fault();
@@ -167,20 +183,9 @@ Finding check_settings(std::string& models) {
     warnings += (warnings.empty() ? "" : "; ") + text;
   };
   std::string path;
+  size_t n_settings = 0;
   try {
-    CLI::App app;
-    const std::shared_ptr<ServeOptions> options = declare_serve(app);
-    refuse_wrong_counts(app);
-    std::vector<std::string> words = {"serve"};
-    path = find_config(words);
-    if (!path.empty()) {
-      add_config(*app.get_subcommand("serve"), words);
-      found.text = fmt::format("{} settings of {}", words.size() - 2, path);
-    }
-    std::ranges::reverse(words);  // as the library wants them
-    app.parse(std::move(words));
-    const scheduler::Environment environment = serve_environment(*options, warn);
-    models = serve_settings(*options, environment, warn).server.models;
+    models = read_settings(warn, path, n_settings).models;
   } catch (const std::exception& error) {
     found.level = Level::kFailure;
     found.text = error.what();
@@ -189,6 +194,7 @@ Finding check_settings(std::string& models) {
     found.advice = "correct the settings: the server does not start with them";
     return found;
   }
+  if (!path.empty()) found.text = fmt::format("{} settings of {}", n_settings, path);
   if (warnings.empty()) return found;
   found.level = Level::kWarning;
   found.text += "; " + warnings;
@@ -370,14 +376,42 @@ void examine(bool json) {
   if (failed) throw CLI::RuntimeError(kFailed);
 }
 
+// Asks the server of these settings whether it runs, which needs no API key. Throws Error if it
+// does not.
+void check_alive() {
+  std::string path;
+  size_t n_settings = 0;
+  const server::Options own = read_settings([](const std::string&) {}, path, n_settings);
+  scheduler::Endpoint address;
+  address.host = own.host;
+  address.port = own.port;
+  address = address.for_clients();
+  if (own.host == "::") address.host = "localhost";  // IPv4 works, too, and may be all there is
+  const bool is_unix = own.host.empty();
+  const std::string name = is_unix ? "unix:" + own.socket_path : address.url();
+  http::Client client(is_unix ? http::Endpoint{.socket_path = own.socket_path}
+                              : http::Endpoint{.host = address.host, .port = address.port},
+                      {.connect_timeout = kServerTimeout, .idle_timeout = kServerTimeout});
+  const http::Response reply = client.send({.target = "/healthz"});
+  if (reply.status != 200)
+    throw Error(ErrorCode::kUnsupported,
+                fmt::format("{} answers {} to GET /healthz", name, reply.status));
+  fmt::print("the server at {} runs\n", name);
+}
+
 }  // namespace
 
 void add_doctor(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
       "doctor", "Check the machine, the settings and the server, and say what to do");
   auto json = std::make_shared<bool>(false);
-  command->add_flag("--json", *json, "Print JSON");
-  command->callback([json] { examine(*json); });
+  auto alive = std::make_shared<bool>(false);
+  CLI::Option* as_json = command->add_flag("--json", *json, "Print JSON");
+  command
+      ->add_flag("--alive", *alive,
+                 "Check only whether the server runs. Needs no API key. Exit status 1: no")
+      ->excludes(as_json);
+  command->callback([json, alive] { *alive ? check_alive() : examine(*json); });
 }
 
 }  // namespace billow::cli

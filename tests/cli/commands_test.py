@@ -181,6 +181,21 @@ class Doctor(Case):
         self.assertIn("Ollama 0.9.9 answers at", server["text"])
         self.assertIn(f"process {os.getpid()}", server["text"])
 
+    def test_alive_asks_the_server_at_its_address(self):
+        other = FakeServer()
+        self.addCleanup(other.close)
+        other.answers["GET /healthz"] = {"status": "ok"}
+        port = other.host.rpartition(":")[2]
+        for host in (other.host, f"http://{other.host}/", f"0.0.0.0:{port}", f":{port}"):
+            self.env["BILLOW_HOST"] = host
+            self.assertRegex(self.run_ok("doctor", "--alive"), f"^the server at http://(127.0.0.1|localhost):{port} runs\n$")
+        other.answers["GET /healthz"] = (503, b"")
+        for host, why in ((other.host, "answers 503 to GET /healthz"), (f"127.0.0.1:{self.port}", "cannot connect")):
+            self.env["BILLOW_HOST"] = host
+            done = billow("doctor", "--alive", env=self.env)
+            self.assertEqual((done.returncode, done.stdout), (1, b""))
+            self.assertIn(why, done.stderr.decode())
+
     def test_a_port_that_accepts_but_never_answers_is_a_failure(self):
         silent = socket.create_server(("127.0.0.1", self.port))
         self.addCleanup(silent.close)

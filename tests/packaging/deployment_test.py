@@ -1,5 +1,8 @@
 """The files for containers and Kubernetes: checked by hadolint and the schemas of Kubernetes, and against each other."""
+import json
+import os
 import re
+import tempfile
 import unittest
 
 import package_case
@@ -29,6 +32,15 @@ class Container(unittest.TestCase):
 
     def test_user_is_a_number_other_than_root(self):
         self.assertGreater(int(re.search(r"^USER (\d+):\d+$", self.text, re.M).group(1)), 0)
+
+    def test_health_check_is_a_command_of_the_program(self):
+        program, *words = json.loads(re.search(r"^HEALTHCHECK .* CMD (\[.*\])$", self.text, re.M).group(1))
+        self.assertEqual(program, "/usr/bin/billow")
+        with tempfile.TemporaryDirectory() as home:
+            nobody = {**os.environ, "BILLOW_HOST": "127.0.0.1:9", "HOME": home}
+            done = run(package_case.ARGS.billow, *words, env=nobody, check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("cannot connect to 127.0.0.1:9", done.stdout)
 
     def test_version_is_the_projects(self):
         version = re.search(r"project\(billow VERSION (\S+)", (SOURCE / "CMakeLists.txt").read_text()).group(1)

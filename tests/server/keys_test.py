@@ -163,6 +163,7 @@ class Keys(Place):
         self.assertEqual(run("ps", variables={**host, "BILLOW_API_KEY": self.admin})[0], 0)
         self.assertEqual(run("trace", variables={**host, "BILLOW_API_KEY": self.admin})[0], 0)
         self.assertIn("it needs an API key", run("doctor", variables=host)[1])
+        self.assertEqual(run("doctor", "--alive", variables=host)[0], 0)
         modelfile = self.folder / "Modelfile"
         modelfile.write_text(f"FROM {pathlib.Path(self.made.name) / 'writer.gguf'}\n")
         status, _, why = run("create", "other", "-f", str(modelfile), variables={**host, "BILLOW_API_KEY": user})
