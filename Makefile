@@ -8,7 +8,11 @@ ifeq ($(HOME),)
 export HOME := $(shell getent passwd "$$(id -u)" | cut -d: -f6)
 endif
 CACHE := $(HOME)/.cache/billow
+# Tests run in other folders, so the path is absolute. $(abspath) would split it at blanks.
 export BILLOW_TEST_MODELS := $(or $(BILLOW_TEST_MODELS),$(CACHE)/models)
+ifeq ($(filter /%,$(firstword $(BILLOW_TEST_MODELS))),)
+export BILLOW_TEST_MODELS := $(CURDIR)/$(BILLOW_TEST_MODELS)
+endif
 export CCACHE_DIR ?= $(CACHE)/ccache
 export CCACHE_MAXSIZE ?= 2G
 export CCACHE_BASEDIR ?= $(CURDIR)

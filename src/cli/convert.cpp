@@ -112,10 +112,11 @@ void check_projector_options(const ConvertOptions& options, bool of_adapter) {
 }
 
 convert::Options checked_options(const ConvertOptions& options, bool of_adapter) {
-  if (!of_adapter && !options.base.empty()) {
-    throw Error(ErrorCode::kInvalidInput,
-                options.folder +
-                    " is not an adapter (it has no adapter_config.json), so --base does not apply");
+  if (!of_adapter && (!options.base.empty() || options.scale != 1.0)) {
+    throw Error(
+        ErrorCode::kInvalidInput,
+        fmt::format("{} is not an adapter (it has no adapter_config.json), so {} does not apply",
+                    options.folder, options.base.empty() ? "--scale" : "--base"));
   }
   check_projector_options(options, of_adapter);
   const auto type = convert::find_weight_type(options.type);
@@ -140,7 +141,10 @@ std::string projector_name(const std::string& output) {
 std::string output_of(const ConvertOptions& options, const convert::Options& choice) {
   if (!options.files.empty()) return std::string(kStandardOutput);
   if (!options.output.empty()) return options.output;
-  const std::string name = fmt::format("{}-{}.gguf", choice.name, options.type);
+  // The name can be ORG/MODEL.
+  std::string last = fs::path(choice.name).filename().string();
+  if (last.empty()) last = folder_name(options.folder);
+  const std::string name = fmt::format("{}-{}.gguf", last, options.type);
   return options.only_projector ? projector_name(name) : name;
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cli/command.h"
+#include "cli/console.h"
 #include "cli/token_text.h"
 #include "gguf/file.h"
 #include "tokenizer/tokenizer.h"
@@ -27,7 +28,7 @@ void run(const Options& options) {
   if (options.ids.empty()) {
     for (std::string line; std::getline(std::cin, line);) append_token_ids(line, tokenizer, ids);
   }
-  std::cout << tokenizer.decode(ids, {.render_special = options.special});
+  print_text(tokenizer.decode(ids, {.render_special = options.special}));
 }
 
 }  // namespace

@@ -1,6 +1,5 @@
 // billow render: prints the text that a chat template makes of a conversation.
 #include <CLI/CLI.hpp>
-#include <cstdio>
 #include <fstream>
 #include <iostream>
 #include <iterator>
@@ -11,6 +10,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "cli/command.h"
+#include "cli/console.h"
 #include "gguf/file.h"
 #include "prompt/chat_template.h"
 
@@ -87,7 +87,7 @@ void run(const Options& options) {
                                  ? read_file(options.template_file)
                                  : template_of(gguf::File::open(options.model), input);
   const std::string text = prompt::ChatTemplate(source).render(input);
-  std::fwrite(text.data(), 1, text.size(), stdout);
+  print_text(text);
 }
 
 }  // namespace

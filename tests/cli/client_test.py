@@ -1,6 +1,7 @@
 """The commands that talk to a server, with a fake server: their requests, output and exit status."""
 import hashlib
 import os
+import pathlib
 import re
 import signal
 import subprocess
@@ -438,6 +439,12 @@ class Run(ClientCase):
         self.assertEqual(term.leave("\x04"), 0)
         for text in (title, clipboard, "\x9b"):
             self.assertNotIn(text.encode(), term.shown)
+        template, messages = (pathlib.Path(self.env["HOME"]) / name for name in ("template", "messages"))
+        template.write_text(title)
+        messages.write_text("[]")
+        term = Job(self.env, "render", "--template", template, "--input", messages)
+        self.addCleanup(term.close)
+        term.wait_for("␛]0;mine␇")
 
     def test_errors_before_and_during_an_answer(self):
         self.answer(POST_api_generate=(500, {"error": "oh no"}))

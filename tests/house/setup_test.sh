@@ -113,4 +113,9 @@ run_setup all
 want "the second run succeeds" [ "$status" = 0 ]
 want "the second run downloads only models" only_models
 
+# Tests do not run in the folder of make: the Makefile makes the folder of models absolute.
+models_of() { BILLOW_TEST_MODELS="$1" make -pn help | sed -n 's/^BILLOW_TEST_MODELS := //p'; }
+want "a relative folder of models" [ "$(models_of 'my models')" = "$PWD/my models" ]
+want "an absolute folder of models" [ "$(models_of '/my models')" = "/my models" ]
+
 echo "tools/setup does what it says"

@@ -263,6 +263,9 @@ CreatePlan plan_create(const store::Modelfile& modelfile, const std::string& fol
   for (const std::string& text : modelfile.all(InstructionKind::kAdapter)) {
     const auto [path, scale] = scaled_path(text, folder);
     std::vector<LocalFile> files = files_of(path, "ADAPTER");
+    // Trainers put checkpoints into folders below, each an adapter of its own.
+    std::erase_if(files,
+                  [](const LocalFile& file) { return file.name.find('/') != std::string::npos; });
     // Files in several folders can have the same names. From the second folder on, the names get a
     // prefix.
     const bool is_taken = std::ranges::any_of(files, [&](const LocalFile& file) {

@@ -133,6 +133,17 @@ TEST_F(CreatePlanTest, TheScaleOfAnAdapterIsFinite) {
     EXPECT_THROW(plan(std::string("FROM base\nADAPTER ./l.gguf:") + scale + "\n"), Error) << scale;
 }
 
+TEST_F(CreatePlanTest, AnAdapterIsItsFolderWithoutTheCheckpointsBelow) {
+  for (const char* folder : {"lora/", "lora/checkpoint-500/"})
+    for (const char* name : {"adapter_config.json", "adapter_model.safetensors"})
+      write(std::string(folder) + name);
+  write("lora/checkpoint-500/trainer_state.json");
+  std::string names;
+  for (const LocalFile& file : plan("FROM base\nADAPTER ./lora\n").adapters)
+    names += file.name + " ";
+  EXPECT_EQ(names, "adapter_model.safetensors adapter_config.json ");
+}
+
 TEST_F(CreatePlanTest, ADraftIsAFileOrTheNameOfAModel) {
   EXPECT_EQ(plan("FROM base\nDRAFT small:1b\n").request, R"({"from":"base","draft":"small:1b"})");
   EXPECT_THROW(plan("FROM base\nDRAFT ./none.gguf\n"), Error);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <sstream>
 #include <string_view>
 #include <utility>
 
@@ -153,6 +154,20 @@ std::string fingerprint(const GenerateRecipe& recipe) {
   return store::digest_of(canonical_json(recipe)).text();
 }
 
+std::string shown_text(const Json& shown) {
+  SortedJson text = {{"parameters", text_field(shown, "parameters")},
+                     {"system", text_field(shown, "system")},
+                     {"template", text_field(shown, "template")}};
+  const auto messages = shown.find("messages");
+  if (messages != shown.end() && messages->is_array() && !messages->empty())
+    text["messages"] = SortedJson::parse(dumped(*messages));
+  std::istringstream lines(text_field(shown, "modelfile"));
+  for (std::string line; std::getline(lines, line);)
+    if (line.starts_with("RENDERER ") || line.starts_with("PARSER "))
+      text["formats"].push_back(line);
+  return store::digest_of(text.dump(-1, ' ', false, SortedJson::error_handler_t::replace)).text();
+}
+
 void set_digests(ApiClient& client, const std::string& model, GenerateRecipe& recipe) {
   const Json shown = client.post("/api/show", {{"model", model}});
   auto weights = shown_weights(shown);
@@ -161,11 +176,7 @@ void set_digests(ApiClient& client, const std::string& model, GenerateRecipe& re
                 "the server does not report the digest of the weights of '" + model + "'");
   }
   recipe.weights = *std::move(weights);
-  const SortedJson text = {{"parameters", text_field(shown, "parameters")},
-                           {"system", text_field(shown, "system")},
-                           {"template", text_field(shown, "template")}};
-  recipe.model_text =
-      store::digest_of(text.dump(-1, ' ', false, SortedJson::error_handler_t::replace)).text();
+  recipe.model_text = shown_text(shown);
 }
 
 GenerateRequest generate_request(const GenerateWorkOptions& options, const std::string& row) {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "base/json_fwd.h"
 #include "cli/client/bulk.h"
 
 namespace billow::cli {
@@ -13,8 +14,8 @@ namespace billow::cli {
 // Everything that answers depend on, besides their row. The fingerprint is that of `billow-ray
 // generate`.
 struct GenerateRecipe {
-  std::string weights{};     // digest of the blob: "sha256:..."
-  std::string model_text{};  // digest of the model's template, system message and parameters
+  std::string weights{};     // see shown_weights()
+  std::string model_text{};  // see shown_text()
   std::string system{};
   std::string format{};         // JSON: "json" in quotes, or a schema; empty: none
   std::string options = "{}";   // JSON: options of requests
@@ -26,6 +27,11 @@ struct GenerateRecipe {
 // are not set.
 std::string canonical_json(const GenerateRecipe& recipe);
 std::string fingerprint(const GenerateRecipe& recipe);
+
+// Returns the digest of what the model adds to prompts, in a response of /api/show: of sorted JSON
+// with the parameters, the system message and the template, and if there are any, the messages and
+// the Modelfile's lines of the renderer and the parser.
+std::string shown_text(const Json& shown);
 
 // Sets the two digests for a model on the server. Throws ApiError, and Error if the server does not
 // report them.

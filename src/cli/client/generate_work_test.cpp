@@ -2,6 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+#include <string>
+
+#include "base/json.h"
+
 namespace billow::cli {
 namespace {
 
@@ -115,6 +120,28 @@ TEST(GenerateWork, AnInvalidAnswerIsAFaultOfTheHost) {
     EXPECT_THROW(read_generate_answer(body, prompt, batch), BulkFailure) << body;
     EXPECT_THROW(read_generate_answer(body, chat, batch), BulkFailure) << body;
   }
+}
+
+TEST(GenerateWork, TheModelsTextIncludesItsMessagesAndFormats) {
+  const Json plain = {{"template", "x"}, {"modelfile", "FROM /a\nTEMPLATE x\n"}};
+  // printf '{"parameters":"","system":"","template":"x"}' | sha256sum
+  EXPECT_EQ(shown_text(plain),
+            "sha256:c7df3c705c60517959528607ac5b63fad208a2e2129418488658dcd62bc465d8");
+  Json empty = plain;
+  empty["messages"] = Json::array();
+  EXPECT_EQ(shown_text(empty), shown_text(plain));
+  std::set<std::string> texts = {shown_text(plain)};
+  for (const char* words : {"YES", "NO"}) {
+    Json other = plain;
+    other["messages"] = {{{"role", "assistant"}, {"content", words}}};
+    texts.insert(shown_text(other));
+  }
+  for (const char* line : {"RENDERER a\n", "RENDERER b\n", "PARSER a\n"}) {
+    Json other = plain;
+    other["modelfile"] = "FROM /a\n" + std::string(line);
+    texts.insert(shown_text(other));
+  }
+  EXPECT_EQ(texts.size(), 6u);
 }
 
 TEST(GenerateWork, OnlyEqualRecipesHaveEqualFingerprints) {

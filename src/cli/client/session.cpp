@@ -74,6 +74,12 @@ ModelFacts model_facts(const Json& show_reply) {
   const std::string modelfile = "\n" + text_field(show_reply, "modelfile");
   const bool has_renderer = modelfile.find("\nRENDERER ") != std::string::npos;
   facts.lacks_chat_template = facts.can("completion") && has_none && !has_renderer;
+  const Json messages = show_reply.contains("messages") ? show_reply["messages"] : Json();
+  for (const Json& message : messages.is_array() ? messages : Json::array())
+    facts.messages.push_back({.role = text_field(message, "role"),
+                              .content = text_field(message, "content"),
+                              .thinking = text_field(message, "thinking"),
+                              .images = texts_field(message, "images")});
   return facts;
 }
 
@@ -348,11 +354,12 @@ Json Session::save_request(const std::string& name) const {
   Json request = {{"model", name}, {"from", model_}};
   if (!system_.empty()) request["system"] = system_;
   if (options_ != "{}") request["parameters"] = Json::parse(options_);
-  std::vector<ChatMessage> talk;
+  std::vector<ChatMessage> talk = facts_.messages;
   for (const ChatMessage& message : messages_) {
     if (message.role != "system") talk.push_back(message);
   }
-  if (!talk.empty()) request["messages"] = messages_json(talk);
+  // Without messages in the request, the new model has those of this model, too.
+  if (talk.size() > facts_.messages.size()) request["messages"] = messages_json(talk);
   return request;
 }
 

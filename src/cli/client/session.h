@@ -11,11 +11,19 @@
 
 namespace billow::cli {
 
+struct ChatMessage {
+  std::string role;
+  std::string content;
+  std::string thinking{};
+  std::vector<std::string> images{};  // base64
+};
+
 // Facts about a model that a session needs, from /api/show.
 struct ModelFacts {
   std::vector<std::string> capabilities{};
   // The model generates text, but has no chat template. Usually it is a base model.
   bool lacks_chat_template = false;
+  std::vector<ChatMessage> messages{};  // the server puts them before those of a conversation
   bool can(std::string_view capability) const;
   bool takes_files() const { return can("vision") || can("audio"); }
 };
@@ -44,13 +52,6 @@ std::string think_warning(const std::string& model, const std::string& think,
                           const ModelFacts& facts);
 // Returns "warning: ..." if the model has no chat template; else "".
 std::string template_warning(const std::string& model, const ModelFacts& facts);
-
-struct ChatMessage {
-  std::string role;
-  std::string content;
-  std::string thinking{};
-  std::vector<std::string> images{};  // base64
-};
 
 struct Step {
   enum class Kind {
@@ -92,7 +93,8 @@ class Session {
 
   Json chat_request() const;
   Json show_request() const;
-  // Returns a request for /api/create. Does not check the name; the server does.
+  // Returns a request for /api/create. The new model has the messages of this model, then those of
+  // the session. Does not check the name; the server does.
   Json save_request(const std::string& name) const;
   // Returns the text of "/show parameters": the model's parameters from `show_reply`, and the ones
   // set in this session.

@@ -261,6 +261,25 @@ TEST(Session, LoadsAndSaves) {
   EXPECT_EQ(session.chat_request().dump(), R"({"model":"other","messages":[],"options":{}})");
 }
 
+TEST(Session, SavesTheMessagesOfItsModelBeforeItsOwn) {
+  const Json shown = {
+      {"capabilities", {"completion"}},
+      {"messages",
+       {{{"role", "user"}, {"content", "u1"}}, {{"role", "assistant"}, {"content", "a1"}}}}};
+  Session session = plain();
+  session.load("kept", model_facts(shown));
+  EXPECT_EQ(session.save_request("mine").dump(), R"({"model":"mine","from":"kept"})");
+  session.add({.role = "user", .content = "u2"});
+  session.add({.role = "assistant", .content = "a2"});
+  EXPECT_EQ(session.save_request("mine")["messages"].dump(),
+            R"([{"role":"user","content":"u1"},{"role":"assistant","content":"a1"},)"
+            R"({"role":"user","content":"u2"},{"role":"assistant","content":"a2"}])");
+  // The server adds the model's messages.
+  EXPECT_EQ(session.chat_request()["messages"].dump(),
+            R"([{"role":"user","content":"u2"},{"role":"assistant","content":"a2"}])");
+  EXPECT_TRUE(model_facts({{"messages", nullptr}}).messages.empty());
+}
+
 TEST(Session, ReportsMissingFields) {
   const Session session = plain();
   const Json none = Json::object();

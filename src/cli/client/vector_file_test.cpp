@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <string>
 #include <vector>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "base/test_folder.h"
 #include "cli/client/vector_recipe.h"
 #include "cli/numpy.h"
@@ -86,6 +88,24 @@ TEST(VectorFile, DerivesTheFormatFromTheName) {
   EXPECT_EQ(vector_format_of("a.jsonl"), VectorFormat::kJsonLines);
   EXPECT_EQ(vector_format_of(""), VectorFormat::kJsonLines);
   EXPECT_THROW(vector_format_of("a.parquet"), Error);
+}
+
+TEST(VectorRecipe, WeightsIncludeTheAdapters) {
+  const std::string blobs = "/models/blobs/sha256-";
+  const std::string one(64, '1');
+  const std::string two(64, '2');
+  const auto weights = [](const std::string& modelfile) {
+    return shown_weights(Json{{"modelfile", modelfile}}).value_or("none");
+  };
+  const std::string plain = "# from\nFROM " + blobs + one + "\n";
+  EXPECT_EQ(weights(plain), "sha256:" + one);
+  EXPECT_EQ(weights(plain + "FROM " + blobs + two + "\n"), "sha256:" + one) << "a projector";
+  // printf '["sha256:11...","sha256:22..."]' | sha256sum
+  EXPECT_EQ(weights(plain + "ADAPTER " + blobs + two + "\n"),
+            "sha256:636d591478be5cb76f2025a46b17a229fa29ef91724891793005baa9eef2100e");
+  EXPECT_EQ(weights(plain + "ADAPTER /a.gguf\n"), "none");
+  EXPECT_EQ(weights("FROM x\n"), "none");
+  EXPECT_EQ(weights(""), "none");
 }
 
 TEST(VectorRecipe, OnlyEqualRecipesHaveEqualFingerprints) {

@@ -1,6 +1,7 @@
 #include "cli/client/vector_recipe.h"
 
 #include <sstream>
+#include <vector>
 
 #include "base/error.h"
 #include "base/json.h"
@@ -25,16 +26,19 @@ std::string fingerprint(const VectorRecipe& recipe) {
 }
 
 std::optional<std::string> shown_weights(const Json& shown) {
-  // The first FROM of the Modelfile names the file of the weights: "FROM /models/blobs/sha256-...".
+  // The first FROM names the file of the weights: "FROM /models/blobs/sha256-...".
+  std::vector<std::string> digests;
   std::istringstream lines(text_field(shown, "modelfile"));
   for (std::string line; std::getline(lines, line);) {
-    if (!line.starts_with("FROM ")) continue;
+    if (!line.starts_with(digests.empty() ? "FROM " : "ADAPTER ")) continue;
     const size_t at = line.rfind("sha256");
     const auto digest =
         at == std::string::npos ? std::nullopt : store::Digest::parse(line.substr(at));
-    return digest ? std::optional(digest->text()) : std::nullopt;
+    if (!digest) return std::nullopt;
+    digests.push_back(digest->text());
   }
-  return std::nullopt;
+  if (digests.size() > 1) return store::digest_of(Json(digests).dump()).text();
+  return digests.empty() ? std::nullopt : std::optional(digests.front());
 }
 
 std::string weights_digest(ApiClient& client, const std::string& model) {

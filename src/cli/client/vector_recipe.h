@@ -13,7 +13,7 @@
 namespace billow::cli {
 
 struct VectorRecipe {
-  std::string weights{};  // digest of the blob: "sha256:..."
+  std::string weights{};  // see shown_weights()
   std::string pooling{};  // empty: the model's pooling
   std::string prefix{};   // goes before every text
   size_t dimensions = 0;  // 0: all dimensions
@@ -29,7 +29,9 @@ std::string canonical_json(const VectorRecipe& recipe);
 // Returns "sha256:" and the 64 digits of the canonical JSON's digest.
 std::string fingerprint(const VectorRecipe& recipe);
 
-// Returns the digest of the weights in a response of /api/show; nullopt if it has none.
+// Returns the digest of the weights in a response of /api/show: "sha256:...", that of the blob.
+// For a model with adapters, it is the digest of the JSON list of the blob's digest and those of
+// the adapters. Returns nullopt if the response has no digests.
 std::optional<std::string> shown_weights(const Json& shown);
 
 // Returns the digest of the weights of a model on the server. Throws ApiError, and Error if the

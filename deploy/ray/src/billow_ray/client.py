@@ -225,16 +225,27 @@ class Billow:
         return About(str(server["version"]), isa, str(server.get("node", "")))
 
     def digests(self, model: str) -> tuple[str, str]:
-        """The digest of the model's weights, and one of its template, system message and parameters."""
+        """The digest of the model's weights and adapters, and one of what it adds to prompts: template, system message,
+        parameters, messages, renderer and parser."""
         answer = self.post("/api/show", {"model": model})
         shown = answer.json()
         if answer.status != 200 or not isinstance(shown, dict):
             raise JobError(f"Billow at {self.address}: {answer.message}")
-        text = canonical({name: shown.get(name, "") for name in ("parameters", "system", "template")})
-        for line in str(shown.get("modelfile", "")).splitlines():
-            if line.startswith("FROM "):
-                _, found, digits = line.rpartition("sha256")
-                if found and len(digits) == 65 and digits[0] in "-:":
-                    return "sha256:" + digits[1:], sha256(text)
+        lines = str(shown.get("modelfile", "")).split("\n")
+        text = {name: shown.get(name, "") for name in ("parameters", "system", "template")}
+        if shown.get("messages"):
+            text["messages"] = shown["messages"]
+        if formats := [line for line in lines if line.startswith(("RENDERER ", "PARSER "))]:
+            text["formats"] = formats
+        digests: list[str] = []
+        for line in lines:
+            if not line.startswith("ADAPTER " if digests else "FROM "):
+                continue
+            _, found, digits = line.rpartition("sha256")
+            if not found or len(digits) != 65 or digits[0] not in "-:":
+                digests = []
                 break
+            digests.append("sha256:" + digits[1:])
+        if digests:
+            return digests[0] if len(digests) == 1 else sha256(canonical(digests)), sha256(canonical(text))
         raise JobError(f"Billow at {self.address} does not report the digest of the weights of '{model}'")

@@ -64,6 +64,6 @@ def rerank_recipe(weights: str, *, raw_scores: bool = False) -> Recipe:
 
 def generate_recipe(weights: str, model_text: str, *, system: str = "", format: Any = None,
                     options: dict[str, Any] | None = None) -> Recipe:
-    """`model_text` is a digest of the model's template, system message and parameters."""
+    """`model_text` is a digest of what the model adds to prompts, from Billow.digests()."""
     return Recipe("generate", {"format": format, "model_text": model_text, "options": options or {}, "system": system,
                                "weights": weights})

@@ -49,7 +49,7 @@ def check_weights(billow: Billow, job: Job) -> None:
     if weights != expected:
         raise JobError(f"Billow at {billow.address} on {platform.node()} has weights {weights} of '{job.model}'; the job has {expected}")
     if job.op == "generate" and text != job.recipe.fields["model_text"]:
-        raise JobError(f"Billow at {billow.address} on {platform.node()} has another template, system message or parameters of '{job.model}'")
+        raise JobError(f"Billow at {billow.address} on {platform.node()} has another template, system message, parameters or messages of '{job.model}'")
 
 
 def count_errors(out: Place) -> dict[int, int]:
