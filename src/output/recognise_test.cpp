@@ -258,7 +258,7 @@ TEST(OutputStart, ContinuesTheLastMessage) {
             StartState::kThinking);
   EXPECT_EQ(start_of(hermes, "<think>hi</think>\n<|im_end|>\n<|im_start|>assistant\n").state,
             StartState::kMayThink);
-  EXPECT_EQ(start_of(*find_format("llama"), "a", {.continues_thinking = true}).state,
+  EXPECT_EQ(start_of(*find_format("command-r"), "a", {.continues_thinking = true}).state,
             StartState::kText)
       << "a model that does not think";
   EXPECT_EQ(start_of(hermes, "<think>a", {.text = "<think>a"}).state, StartState::kThinking);
