@@ -257,9 +257,14 @@ void LocalGenerator::run(const GenerationRequest& given, Sink& sink, std::stop_t
   try {
     model = found(catalog_, request, stop);
   } catch (const StatusError& error) {
-    const bool is_broken = error.status() == 500;
-    if (!is_broken || !is_load || request.keep_alive != scheduler::Duration::zero()) throw;
-    return end_broken(request.model, sink);
+    if (!is_load || request.keep_alive != scheduler::Duration::zero()) throw;
+    // A model that is gone or cannot be read may have been loaded before.
+    const std::optional<store::Name> name = store::parse_name(trimmed(request.model));
+    const std::string shown = name ? store::display_name(*name) : request.model;
+    if (!end_runners(shown) && error.status() != 500) throw;
+    sink.found(shown);
+    sink.end({.done_reason = "unload"});
+    return;
   }
   trace.mark("found", {{"model", model->name}});
   sink.found(model->name);
@@ -286,6 +291,7 @@ void LocalGenerator::load_or_end(const ServedModel& model, const GenerationReque
   Ending ending;
   if (request.keep_alive == scheduler::Duration::zero()) {
     scheduler_.stop(model.key);
+    end_runners(model.name);
     ending.done_reason = "unload";
   } else {
     const auto lease = scheduler_.acquire(
@@ -295,15 +301,14 @@ void LocalGenerator::load_or_end(const ServedModel& model, const GenerationReque
   sink.end(ending);
 }
 
-void LocalGenerator::end_broken(const std::string& model, Sink& sink) {
-  const std::optional<store::Name> name = store::parse_name(trimmed(model));
-  const std::string shown = name ? store::display_name(*name) : model;
-  sink.found(shown);
-  for (const scheduler::LoadedModel& loaded : scheduler_.state().models)
-    if (loaded.model.name == shown) scheduler_.stop(loaded.model.key);
-  Ending ending;
-  ending.done_reason = "unload";
-  sink.end(ending);
+bool LocalGenerator::end_runners(const std::string& name) {
+  bool has_any = false;
+  for (const scheduler::LoadedModel& loaded : scheduler_.state().models) {
+    if (loaded.model.name != name) continue;
+    scheduler_.stop(loaded.model.key);
+    has_any = true;
+  }
+  return has_any;
 }
 
 namespace {

@@ -53,8 +53,9 @@ class LocalGenerator : public Generator {
   struct Plan;
   void load_or_end(const ServedModel& model, const GenerationRequest& request, Sink& sink,
                    std::stop_token stop, metrics::Trace& trace);
-  // Unloads a model that cannot be read. It may have been loaded while it was still readable.
-  void end_broken(const std::string& model, Sink& sink);
+  // Unloads the runners of a model's name, also those of weights that the name had before. Returns
+  // whether there were any.
+  bool end_runners(const std::string& name);
   Plan plan(const ServedModel& model, const GenerationRequest& request, const std::stop_token& stop,
             metrics::Trace& trace);
   // Decodes images and encodes them as PNG files.

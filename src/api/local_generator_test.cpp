@@ -68,8 +68,13 @@ class LocalGeneratorTest : public testing::Test {
     RecordingSink sink;
     generator.run(request, sink, {}, trace);
     last_trace = trace.to_json();
-    latest = contexts.of(models.catalog.find("m")->key);
+    if (const auto model = models.catalog.find("m")) latest = contexts.of(model->key);
     return sink;
+  }
+  bool nothing_is_loaded() {
+    for (int i = 0; i < 1000 && !scheduler.state().models.empty(); ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    return scheduler.state().models.empty();
   }
   scheduler::Completion last_completion() const { return runners.completions().back().completion; }
   std::string refusal(const GenerationRequest& request) {
@@ -289,10 +294,22 @@ TEST_F(LocalGeneratorTest, UnloadsABrokenModel) {
     return sink.ends.at(0).done_reason;
   };
   EXPECT_EQ(unloaded(), "unload");
-  for (int i = 0; i < 1000 && !scheduler.state().models.empty(); ++i)
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  EXPECT_TRUE(scheduler.state().models.empty());
+  EXPECT_TRUE(nothing_is_loaded());
   EXPECT_EQ(unloaded(), "unload") << "it is not loaded";
+}
+
+TEST_F(LocalGeneratorTest, UnloadsTheRunnersThatANameHadBefore) {
+  GenerationRequest end = prompt("");
+  end.keep_alive = scheduler::Duration::zero();
+  run(prompt("hi"));
+  models.add({.go = kLines, .max_context = 8192});
+  EXPECT_EQ(run(end).ends.at(0).done_reason, "unload");
+  EXPECT_TRUE(nothing_is_loaded());
+  run(prompt("hi"));
+  ASSERT_TRUE(models.store.remove(*store::parse_name("m")));
+  EXPECT_EQ(run(end).ends.at(0).done_reason, "unload");
+  EXPECT_TRUE(nothing_is_loaded());
+  EXPECT_TRUE(refusal(end).starts_with("404 ")) << "nothing is loaded";
 }
 
 TEST_F(LocalGeneratorTest, RendersWithoutARunner) {

@@ -187,7 +187,8 @@ class Engine {
   // text_on_disk() returns how much of a text's KV is on disk (EngineOptions::sessions), from its
   // beginning on. forget_text() removes the end of a text from the prefix cache, as far as no other
   // text has it, and returns how much that was.
-  kv::TextKv text_on_disk(std::span<const int32_t> tokens, uint64_t salt = 0);
+  kv::TextKv text_on_disk(std::span<const int32_t> tokens, const AdapterFiles& adapters = {},
+                          uint64_t salt = 0);
   kv::TextKv forget_text(std::span<const int32_t> tokens, const AdapterFiles& adapters = {},
                          uint64_t salt = 0);
 

@@ -59,7 +59,10 @@ std::vector<kv::KnownText> Engine::latest_prefixes(size_t n_max, const AdapterFi
   return kv_.latest_prefixes(n_max, entry == nullptr ? 0 : entry->number());
 }
 
-kv::TextKv Engine::text_on_disk(std::span<const int32_t> tokens, uint64_t salt) {
+kv::TextKv Engine::text_on_disk(std::span<const int32_t> tokens, const AdapterFiles& adapters,
+                                uint64_t salt) {
+  // KV with adapters is never written.
+  if (!adapters.empty() || !default_adapters_.empty()) return {};
   return kv_.text_on_disk(tokens, {.is_long = is_long_text(tokens.size()), .salt = salt});
 }
 

@@ -361,7 +361,8 @@ void EngineLoop::answer_text_questions() {
     } else if (engine_->has_to_save()) {
       left.push_back(std::move(question));
     } else {
-      question.kv.set_value(engine_->text_on_disk(question.tokens, question.salt));
+      question.kv.set_value(
+          engine_->text_on_disk(question.tokens, question.adapters, question.salt));
     }
   }
   text_questions_ = std::move(left);

@@ -188,4 +188,11 @@ void ModelState::clear_runner() {
   n_loaded = 0;
 }
 
+void ModelState::clear_crashed_runner(Time now) {
+  const Arrival barrier = stop_barrier;
+  kept_until = is_stopping() ? Time{} : later(now, session);
+  clear_runner();
+  stop_barrier = barrier;
+}
+
 }  // namespace billow::scheduler

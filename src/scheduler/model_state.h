@@ -63,8 +63,9 @@ struct ModelState {
   bool wants_all = false;       // a load ran out of memory: retry with the whole budget
 
   Duration session{};
-  Time expires_at = kNever;            // while idle
-  Arrival stop_barrier = kNoBarrier;   // stopping: later arrivals wait for the next runner
+  Time kept_until{};                  // after a crash: the next runner keeps the session until then
+  Time expires_at = kNever;           // while idle
+  Arrival stop_barrier = kNoBarrier;  // stopping: later arrivals wait for the next runner
   Arrival drain_barrier = kNoBarrier;  // like stop_barrier, because another model needs its memory
   Arrival drained_for = kNoBarrier;    // the arrival that needs its memory
   Time last_progress{};
@@ -111,6 +112,9 @@ struct ModelState {
   void release(RequestId id, Time now);
   // Resets the state after the runner has ended. The caller must handle the running requests.
   void clear_runner();
+  // The same after a crash, so that the next runner has the same session and the same promise to
+  // stop after the requests that are to be done again.
+  void clear_crashed_runner(Time now);
 };
 
 }  // namespace billow::scheduler

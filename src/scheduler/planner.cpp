@@ -169,7 +169,10 @@ Actions Planner::runner_gone(const std::string& key, const ProcessEnd& end,
     if (model.crashes.given_up(now_)) fail_waiting(model, text);
     refuse_culprits(model);
   }
-  model.clear_runner();
+  if (phase == Phase::kUnloading)
+    model.clear_runner();
+  else
+    model.clear_crashed_runner(now_);
   return finish(now);
 }
 
@@ -247,6 +250,7 @@ Actions Planner::stop(const std::string& key, Time now) {
   const auto found = models_.find(key);
   if (found != models_.end()) {
     ModelState& model = found->second;
+    model.kept_until = Time{};
     set_session(model, Duration::zero());
     const bool stays = model.phase == Phase::kReady || model.phase == Phase::kLoading;
     if (stays && !model.is_stopping()) model.stop_barrier = next_arrival_;

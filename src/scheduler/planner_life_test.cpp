@@ -112,6 +112,52 @@ TEST(Stop, EndsIdleModelAndUnwantedLoad) {
   EXPECT_EQ(fake.cancel(2), (Words{"unload b"}));
 }
 
+TEST(Death, KeepsTheKeepAlive) {
+  Fake fake(options_of());
+  fake.have(1, "a", {.keep_alive = kForever});  // idle
+  fake.gone("a");
+  fake.after(minutes(60));
+  fake.have(2, "a");
+  EXPECT_EQ(fake.model("a").expires_at, kNever);
+  fake.arrive(3, "a", {.keep_alive = seconds(10)});  // busy
+  fake.gone("a");
+  fake.after(seconds(1));
+  fake.loaded("a");
+  fake.finish(3);
+  EXPECT_EQ(fake.planner.wakes_at(), fake.now + seconds(10));
+  fake.gone("a");  // would have expired before the next request
+  fake.after(seconds(11));
+  fake.have(4, "a");
+  EXPECT_EQ(fake.planner.wakes_at(), fake.now + minutes(5));
+  fake.keep_alive("a", kForever);
+  fake.gone("a");
+  fake.stop("a");
+  fake.after(seconds(61));
+  fake.have(5, "a");
+  EXPECT_EQ(fake.planner.wakes_at(), fake.now + minutes(5));
+}
+
+TEST(Death, KeepsThePromiseToStop) {
+  Fake fake(options_of());
+  fake.have(1, "a");
+  fake.arrive(2, "a");
+  EXPECT_EQ(fake.stop("a"), kNothing);
+  EXPECT_EQ(fake.arrive(3, "a"), kNothing);
+  EXPECT_EQ(fake.gone("a"), (Words{"retry 2", "load a 110"}));
+  EXPECT_EQ(fake.loaded("a"), (Words{"assign 2 a"}));
+  EXPECT_EQ(fake.finish(2), (Words{"unload a"}));
+  EXPECT_EQ(fake.gone("a"), (Words{"load a 110"}));  // for the later request
+  EXPECT_EQ(fake.loaded("a"), (Words{"assign 3 a"}));
+  // No request is left that the promise was about.
+  EXPECT_EQ(fake.stop("a"), kNothing);
+  EXPECT_EQ(fake.arrive(4, "a"), kNothing);
+  fake.gone("a", {3});
+  fake.after(seconds(1));
+  EXPECT_EQ(fake.loaded("a"), (Words{"assign 4 a"}));
+  fake.finish(4);
+  EXPECT_EQ(fake.planner.wakes_at(), fake.now + minutes(5));
+}
+
 TEST(Death, RetriesRequestsThatStreamedNothing) {
   Fake fake(options_of(3));
   fake.arrive(1, "a");

@@ -15,6 +15,7 @@ namespace billow::scheduler {
 void Planner::pass() {
   hold_bulk_back();
   end_stuck_loads();
+  end_stops_of_crashed();
   grow_running();
   refuse_impossible();
   // Assigns requests that fit now, so that no other model can take their memory.
@@ -30,6 +31,12 @@ void Planner::pass() {
 void Planner::hold_bulk_back() {
   const bool holds = n_waiting_interactive() > 0;
   for (auto& [key, model] : models_) model.holds_bulk_back = holds;
+}
+
+// A model whose runner has crashed has stopped when no request before the stop can be done again.
+void Planner::end_stops_of_crashed() {
+  for (auto& [key, model] : models_)
+    if (!model.has_runner() && model.first() == nullptr) model.stop_barrier = kNoBarrier;
 }
 
 void Planner::end_stuck_loads() {
@@ -132,7 +139,11 @@ bool Planner::meet_load(const Demand& demand) {
   model.label = first.label;
   model.granted_bytes = model.asked_bytes = n_bytes;
   model.version = ++next_version_;
-  model.session = std::max(first.keep_alive.value_or(options_.keep_alive), Duration::zero());
+  if (!model.is_stopping()) {
+    const Duration usual = model.kept_until > now_ ? model.session : options_.keep_alive;
+    model.session = std::max(first.keep_alive.value_or(usual), Duration::zero());
+  }
+  model.kept_until = Time{};
   model.last_progress = now_;
   actions_.push_back({.kind = ActionKind::kStartLoad,
                       .key = model.key,
@@ -208,7 +219,7 @@ void Planner::end_idle() {
 void Planner::forget_models() {
   std::erase_if(models_, [&](const auto& entry) {
     const ModelState& model = entry.second;
-    return !model.has_runner() && model.waiting.empty() &&
+    return !model.has_runner() && model.waiting.empty() && model.kept_until <= now_ &&
            model.crashes.forgotten(now_, options_.restarts);
   });
 }

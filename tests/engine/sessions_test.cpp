@@ -161,6 +161,8 @@ TEST_F(SessionsTest, ATextIsOnDiskUntilItIsForgotten) {
   const Turn first = turn(engine, prompt);
   EXPECT_EQ(engine.text_on_disk(first.tokens).n_tokens, 0u);
   save(engine);
+  EXPECT_EQ(engine.text_on_disk(first.tokens, AdapterFiles{{.path = "adapter.gguf"}}).n_tokens, 0u)
+      << "KV with an adapter is never written";
   const kv::TextKv on_disk = engine.text_on_disk(first.tokens);
   EXPECT_EQ(on_disk.n_tokens, 320u);
   EXPECT_EQ(on_disk.n_bytes, 5 * engine.memory().kv_block);
