@@ -256,17 +256,18 @@ TEST(SchedulerProcess, FailsRequestThatHadTextAndReloads) {
 TEST(SchedulerProcess, ReplacesARunnerWhoseSocketWasRemoved) {
   Programs programs;
   Scheduler scheduler(big_options(), programs.processes.starter());
-  const std::unique_ptr<Lease> lease = scheduler.acquire(tiny_job(programs), {});
+  std::unique_ptr<Lease> lease = scheduler.acquire(tiny_job(programs), {});
   const auto all = [](const CompletionPiece&) { return true; };
   EXPECT_EQ(lease->complete(of_tokens(5), all).n_generated, 5u);
+  lease.reset();
   const pid_t pid = scheduler.state().models.at(0).pid;
   size_t n_removed = 0;
   for (const auto& entry : fs::recursive_directory_iterator(programs.folder.path))
     if (entry.is_socket()) n_removed += fs::remove(entry.path()) ? 1 : 0;
   EXPECT_EQ(n_removed, 1u);
   EXPECT_TRUE(comes_true([&] { return !is_alive(pid); }));
-  const std::unique_ptr<Lease> next = scheduler.acquire(tiny_job(programs), {});
-  EXPECT_EQ(next->complete(of_tokens(5), all).n_generated, 5u);
+  lease = scheduler.acquire(tiny_job(programs), {});
+  EXPECT_EQ(lease->complete(of_tokens(5), all).n_generated, 5u);
 }
 
 TEST(SchedulerProcess, RetriesRequestThatHadNoText) {
