@@ -1,11 +1,30 @@
 // Cases of page.mjs for what the browser keeps: drafts, the order of the chats, and deleted chats.
 import assert from 'node:assert/strict';
-import { line } from './front.mjs';
-import { ask, rows } from './steps.mjs';
+import { line, telling } from './front.mjs';
+import { ask, rows, until } from './steps.mjs';
 
 async function menuOf(page, title) {
   await page.getByRole('button', { name: `More for this chat: ${title}` }).click();
 }
+
+// Makes the page's writes to its database wait until window.isFree_.
+const holdWrites = (page) =>
+  page.evaluate(
+    () =>
+      new Promise((resolve) => {
+        window.isFree_ = false;
+        const opening = indexedDB.open('billow');
+        opening.onsuccess = () => {
+          const held = opening.result.transaction(['chats', 'messages'], 'readwrite').objectStore('chats');
+          const next = () => {
+            if (window.isFree_) return opening.result.close();
+            resolve();
+            held.count().onsuccess = next;
+          };
+          held.count().onsuccess = next;
+        };
+      }),
+  );
 
 export const keepingCases = ({ setting, front, open }) => ({
   async drafts(page) {
@@ -40,6 +59,47 @@ export const keepingCases = ({ setting, front, open }) => ({
     await open(page, setting.main);
     await page.locator('nav.chats li').nth(1).waitFor();
     assert.deepEqual(await titles(), ['★1 2 3', '4 5 6']);
+  },
+
+  async slowly(page) {
+    // The browser writes slowly: what the user does next has the change before it.
+    const asked = [];
+    const server = await front((body, response) => {
+      asked.push(body.messages);
+      telling('Yes.')(body, response);
+    });
+    const instruct = async (text) => {
+      await page.getByRole('button', { name: 'Options' }).click();
+      await page.getByLabel('System prompt').fill(text);
+      await page.getByRole('button', { name: 'OK' }).click();
+    };
+    const release = () => page.evaluate(() => { window.isFree_ = true; });
+    await open(page, server.url);
+    await ask(page, 'the first');
+    await holdWrites(page);
+    await instruct('Be brief.');
+    await page.locator('#composer').fill('the second');
+    await page.keyboard.press('Enter');
+    await page.waitForTimeout(300);
+    await release();
+    await until(page, () => asked.length === 2, 'the second question');
+    assert.equal(asked[1][0].content, 'Be brief.');
+    await page.locator('article').nth(3).getByText('Yes.').waitFor();
+    // The question that is being stored stays.
+    await holdWrites(page);
+    await page.locator('#composer').fill('the third');
+    await page.keyboard.press('Enter');
+    await instruct('Be long.');
+    await page.waitForTimeout(300);
+    await release();
+    await page.locator('article').nth(5).getByText('Yes.').waitFor();
+    await until(page, async () => (await rows(page, 'chats'))[0].system === 'Be long.', 'the options are stored');
+    await page.reload();
+    await page.locator('article').nth(5).getByText('Yes.').waitFor();
+    await ask(page, 'the fourth');
+    await until(page, () => asked.length === 4, 'the fourth question');
+    assert.deepEqual(asked[3].filter((one) => one.role !== 'assistant').map((one) => one.content), ['Be long.', 'the first', 'the second', 'the third', 'the fourth']);
+    server.close();
   },
 
   async deleted(page) {

@@ -1,7 +1,7 @@
 // The cases of page_test.py. Each has its own browser context. A case fails if the page sends a
 // request to another host, violates its policy, or writes an error to the console.
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
+import { appendFileSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { gzipSync } from 'node:zlib';
 import { HOSTILE, RICH, end, front as frontOf, line, telling } from './front.mjs';
@@ -585,7 +585,9 @@ for (const [name, run] of Object.entries(cases)) {
     console.log(`ok ${name} (${Date.now() - began} ms)`);
   } catch (error) {
     failed.push(name);
-    console.log(`FAILED ${name} (${Date.now() - began} ms): ${error.stack ?? error}\n${faults.join('\n')}`);
+    const text = `FAILED ${name} (${Date.now() - began} ms): ${error.stack ?? error}\n${faults.join('\n')}`;
+    console.log(text);
+    appendFileSync(`${setting.output}/faults.txt`, `${text}\n`);
     await page.screenshot({ path: `${setting.output}/FAILED-${name}.png` }).catch(() => undefined);
   }
   await context.close();

@@ -198,6 +198,8 @@ def main():
             if done.returncode != 0:
                 for server in (stage.main, stage.narrow):
                     print(server.log.read_text()[-3000:])
+                faults = options.output / "faults.txt"
+                print(faults.read_text() if faults.exists() else "no case has failed, but the browser or node has")  # again, after the logs
             return done.returncode
         finally:
             stage.stop()

@@ -84,8 +84,10 @@ class App {
   #store: Store = new MemoryStore();
   #setReady: () => void = () => undefined;
   #ready = new Promise<void>((resolve) => (this.#setReady = resolve)); // when #store and chats are the stored ones
+  #asking: Promise<void> = Promise.resolve(); // until the last question is stored
   #opening = ''; // the chat that open() was called for last
   #tabs: Tabs | undefined;
+  #version = 0; // counts the changes of `chats` by this tab
   #noticeTimer = 0;
   #down = 0;
 
@@ -114,12 +116,16 @@ class App {
   // text of the running answer.
   async #reload(): Promise<void> {
     const id = this.treeOf;
+    const version = this.#version;
+    let chats: Chat[];
     let rows: Message[];
     try {
-      [this.chats, rows] = await Promise.all([this.#store.chats(), id ? this.#store.messages(id) : []]);
+      [chats, rows] = await Promise.all([this.#store.chats(), id ? this.#store.messages(id) : []]);
     } catch {
       return; // the page keeps what it has
     }
+    if (this.#version !== version) return this.#reload(); // what was read lacks a change of this tab
+    this.chats = chats;
     if (id && this.treeOf === id) this.tree = treeOf(rows);
     for (const answer of this.answers.values()) if (!this.find(answer.snapshot().chat)) answer.stop();
   }
@@ -218,8 +224,11 @@ class App {
     this.treeOf = id;
     this.tree = treeOf(rows);
   }
+  // Stores chats and messages, then shows them. A change of chats alone is shown before it is stored:
+  // what the user does next must see it.
   async put(chats: Chat[], messages: Message[]): Promise<void> {
     await this.#ready;
+    if (messages.length === 0) this.#show(chats);
     const store = this.#store;
     try {
       await store.put(chats, messages);
@@ -231,22 +240,30 @@ class App {
       this.isLasting = false;
       this.notify(isFull ? say.errors.storageFull : say.errors.storageLost, 0);
     }
-    this.#take(chats, messages);
+    if (messages.length > 0) this.#show(chats);
+    this.#added(messages);
   }
   // Adds imported chats. Unlike put(), adds nothing if there is no room.
   async add(chats: Chat[], messages: Message[]): Promise<void> {
     await this.#ready;
     await this.#store.put(chats, messages);
-    this.#take(chats, messages);
+    this.#show(chats);
+    this.#added(messages);
   }
-  // Changes a chat as it is now: another tab may have changed it since it was shown.
+  // Changes a chat as it is now: another tab may have changed it since it was shown. A question that
+  // is being stored changes it, too.
   async change(id: string, part: Partial<Chat>): Promise<void> {
+    await this.#asking.catch(() => undefined);
     const chat = this.find(id);
     if (chat) await this.put([{ ...chat, ...part }], []);
   }
-  #take(chats: Chat[], messages: Message[]): void {
+  #show(chats: Chat[]): void {
+    if (chats.length === 0) return;
     const ids = new Set(chats.map((chat) => chat.id));
     this.chats = listed([...chats, ...this.chats.filter((other) => !ids.has(other.id))]);
+    this.#version += 1;
+  }
+  #added(messages: Message[]): void {
     const own = messages.filter((message) => message.chat === this.treeOf);
     if (own.length > 0) this.tree = treeOf([...new Map([...this.tree, ...own.map((message) => [message.id, message] as const)]).values()]);
     this.#tabs?.changed();
@@ -255,6 +272,7 @@ class App {
     await this.#ready;
     // First leaves the list: an answer that ends is saved only if its chat is there.
     this.chats = this.chats.filter((chat) => chat.id !== id);
+    this.#version += 1;
     for (const answer of this.answersOf(id)) answer.stop();
     try {
       await this.#store.removeChat(id);
@@ -345,7 +363,8 @@ class App {
     const path = pathTo(treeOf([...rows, ...before]), parent);
     const bodies = this.#bodies(next, chat.models, path);
     if (!bodies) return false;
-    await this.put([next], [...before, ...made]);
+    this.#asking = this.put([next], [...before, ...made]);
+    await this.#asking;
     if (this.way.id !== chat.id) this.go(`/chat/${chat.id}`);
     if (chat.models[0]) this.set('model', chat.models[0]);
     made.forEach((message, index) => this.#run(message, bodies[index] ?? {}, chat.models[index] ?? ''));
@@ -417,7 +436,7 @@ class App {
 
   // Shows another version of a message, with the messages after it.
   show(chat: Chat, message: Message): Promise<void> {
-    return this.put([{ ...chat, leaf: latestLeaf(this.tree, message.id) }], []);
+    return this.change(chat.id, { leaf: latestLeaf(this.tree, message.id) });
   }
 
   siblings(message: Message): Message[] {
