@@ -18,26 +18,29 @@ export const faultCases = ({ setting, control, front, open, shot }) => {
     async faults(page) {
       page.allowsFailures = true;
       let mode = 'cut';
+      let cut = () => undefined;
       let received;
       const server = await front((request, response) => {
         received = request;
         if (mode === 'cut') {
           response.writeHead(200, { 'Content-Type': 'application/x-ndjson' });
           response.write(line('The first half'));
-          setTimeout(() => response.destroy(), 100);
+          cut = () => response.destroy();
         } else if (mode === 'error') {
           response.writeHead(200, { 'Content-Type': 'application/x-ndjson' });
           response.write(line('Some text'));
           response.end(`${JSON.stringify({ error: 'the model broke <b>down</b>' })}\n`);
         } else if (mode === 'busy') {
           mode = 'ok';
-          response.writeHead(503, { 'Content-Type': 'application/json', 'Retry-After': '1' });
+          response.writeHead(503, { 'Content-Type': 'application/json', 'Retry-After': '5' });
           response.end('{"error":"server busy"}');
         } else telling(' and the rest')(request, response);
       });
       await open(page, server.url);
       await page.locator('#composer').fill('Go');
       await page.keyboard.press('Enter');
+      await page.getByText('The first half').waitFor();
+      cut();
       await page.locator('.error').getByText('The connection was lost before the answer ended').waitFor();
       await page.getByText('The first half').waitFor();
       mode = 'ok';
@@ -51,6 +54,8 @@ export const faultCases = ({ setting, control, front, open, shot }) => {
       mode = 'busy';
       await page.getByRole('button', { name: 'Try again' }).click();
       await page.getByText(/The server is busy/).first().waitFor();
+      await page.waitForTimeout(1000); // the trace of the refused attempt does not replace this
+      assert.equal(await page.getByText(/The server is busy/).count(), 1);
       await page.getByText('and the rest').first().waitFor();
       server.close();
     },
@@ -115,11 +120,14 @@ export const faultCases = ({ setting, control, front, open, shot }) => {
       page.allowsFailures = true;
       await startLongAnswer(page);
       await control('kill');
-      await page.locator('.error').getByText('The connection was lost before the answer ended').waitFor();
-      await page.getByText('The server does not answer').waitFor();
-      await page.locator('#composer').fill('kept while the server is down');
-      await shot(page, 'server-gone');
-      await control('start');
+      try {
+        await page.locator('.error').getByText('The connection was lost before the answer ended').waitFor();
+        await page.getByText('The server does not answer').waitFor();
+        await page.locator('#composer').fill('kept while the server is down');
+        await shot(page, 'server-gone');
+      } finally {
+        await control('start');
+      }
       await page.getByText('The server is back').waitFor({ timeout: 90_000 });
       assert.equal(await page.locator('#composer').inputValue(), 'kept while the server is down');
     },

@@ -60,6 +60,7 @@ export async function front(main, chat, capabilities, prefix = '', routes = {}) 
       reply.pipe(response);
     });
     onward.on('error', () => response.destroy());
+    response.on('close', () => onward.destroy());
     request.pipe(onward);
   });
   await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));

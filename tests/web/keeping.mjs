@@ -55,6 +55,7 @@ export const keepingCases = ({ setting, front, open }) => ({
     await page.getByRole('button', { name: 'Pin to the top' }).click();
     const titles = () => page.locator('nav.chats li a').allInnerTexts();
     await page.locator('nav.chats li').first().getByText('1 2 3').waitFor();
+    await rows(page, 'chats'); // what is shown may not be stored yet
     await page.goto('about:blank');
     await open(page, setting.main);
     await page.locator('nav.chats li').nth(1).waitFor();
@@ -93,12 +94,53 @@ export const keepingCases = ({ setting, front, open }) => ({
     await page.waitForTimeout(300);
     await release();
     await page.locator('article').nth(5).getByText('Yes.').waitFor();
-    await until(page, async () => (await rows(page, 'chats'))[0].system === 'Be long.', 'the options are stored');
+    const stored = (what, holds) => until(page, async () => holds((await rows(page, 'chats'))[0] ?? {}), what);
+    await stored('the options', (chat) => chat.system === 'Be long.');
     await page.reload();
     await page.locator('article').nth(5).getByText('Yes.').waitFor();
     await ask(page, 'the fourth');
     await until(page, () => asked.length === 4, 'the fourth question');
     assert.deepEqual(asked[3].filter((one) => one.role !== 'assistant').map((one) => one.content), ['Be long.', 'the first', 'the second', 'the third', 'the fourth']);
+    // So do two changes, and options of a new chat.
+    await holdWrites(page);
+    await page.locator('#composer').fill('the fifth');
+    await page.keyboard.press('Enter');
+    await instruct('Be kind.');
+    await menuOf(page, 'the first');
+    await page.getByRole('button', { name: 'Pin to the top' }).click();
+    await page.waitForTimeout(300);
+    await release();
+    await stored('both changes', (chat) => chat.system === 'Be kind.' && chat.pinned);
+    await page.getByRole('button', { name: 'Again' }).nth(4).waitFor();
+    await page.getByRole('link', { name: 'New chat' }).click();
+    await page.waitForFunction(() => document.querySelector('article') === null);
+    await holdWrites(page);
+    await page.locator('#composer').fill('a new one');
+    await page.keyboard.press('Enter');
+    await instruct('Be new.');
+    // The page stays where the user goes meanwhile.
+    await page.getByRole('link', { name: 'the first', exact: false }).first().click();
+    await page.waitForTimeout(300);
+    await release();
+    await until(page, async () => (await rows(page, 'chats')).some((chat) => chat.title === 'a new one' && chat.system === 'Be new.'), 'the options of the new chat');
+    await page.locator('.user').getByText('the fifth').waitFor();
+    assert.equal(await page.locator('.user').getByText('a new one').count(), 0);
+    // A chat that is deleted while its question is stored stays deleted.
+    await page.locator('nav.chats').getByRole('link', { name: 'a new one' }).click();
+    await page.getByRole('button', { name: 'Again' }).waitFor();
+    await holdWrites(page);
+    await page.locator('#composer').fill('the last');
+    await page.keyboard.press('Enter');
+    await menuOf(page, 'a new one');
+    await page.getByRole('button', { name: 'Delete', exact: true }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();
+    await page.waitForTimeout(300);
+    await release();
+    await page.locator('nav.chats').getByRole('link', { name: 'a new one' }).waitFor({ state: 'detached' });
+    await until(page, async () => (await rows(page, 'messages')).every((row) => row.text !== 'a new one'), 'the messages are gone');
+    await page.waitForTimeout(1500);
+    assert.deepEqual((await rows(page, 'messages')).filter((row) => row.text === 'the last'), []);
+    assert.equal(await page.locator('nav.chats li').count(), 1);
     server.close();
   },
 

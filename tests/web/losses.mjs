@@ -101,7 +101,7 @@ export const lossCases = ({ setting, front, open }) => ({
     await page.getByRole('link', { name: 'New chat' }).click();
     await page.getByRole('link', { name: 'Count', exact: true }).click();
     await page.locator('.user').getByText('And again').waitFor();
-    await page.getByText('word90 ').waitFor();
+    await page.getByText('word90 ').first().waitFor();
     server.close();
   },
 

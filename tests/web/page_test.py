@@ -90,9 +90,7 @@ class Stage:
     # The actions that page.mjs can request.
 
     def kill(self):
-        for pid in self.main.runners():
-            os.kill(pid, signal.SIGKILL)
-        self.main.process.kill()
+        self.main.process.kill()  # its runners end by themselves
         self.main.process.wait()
 
     def start(self):

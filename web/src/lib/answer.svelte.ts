@@ -141,6 +141,7 @@ export class Answer {
       } catch (error) {
         const isBusy = error instanceof Failure && error.status === 503 && error.retryAfter > 0;
         if (!isBusy || attempt === MAX_TRIES) throw error;
+        polling.abort(); // the trace of this attempt has ended
         this.phase = 'busy';
         for (let left = Math.min(30, error.retryAfter * 2 ** (attempt - 1)); left > 0; left -= 1) {
           this.busySeconds = Math.ceil(left);

@@ -84,10 +84,12 @@ class App {
   #store: Store = new MemoryStore();
   #setReady: () => void = () => undefined;
   #ready = new Promise<void>((resolve) => (this.#setReady = resolve)); // when #store and chats are the stored ones
-  #asking: Promise<void> = Promise.resolve(); // until the last question is stored
+  #asking: Promise<void> = Promise.resolve(); // until all questions are stored and their answers run
   #opening = ''; // the chat that open() was called for last
   #tabs: Tabs | undefined;
-  #version = 0; // counts the changes of `chats` by this tab
+  #version = 0; // counts the changes of chats and messages by this tab
+  #nAsked = 0; // requests for the list of the models
+  #nListed = 0; // the one whose response is shown
   #noticeTimer = 0;
   #down = 0;
 
@@ -98,6 +100,8 @@ class App {
     this.#store = await openStore('billow', () => this.notify(say.errors.otherTab, 0));
     this.isLasting = this.#store.isLasting;
     if (!this.isLasting) this.notify(say.errors.storageOff, 0);
+    // Before the chats are read: another tab may change them meanwhile.
+    this.#tabs = new Tabs(newId(), () => void this.#ready.then(() => this.#reload()), (ids) => (this.elsewhere = ids));
     try {
       this.chats = await this.#store.chats();
     } catch (error) {
@@ -105,7 +109,6 @@ class App {
       this.isLasting = false;
       this.notify(say.errors.storageBroken(messageOf(error)), 0);
     }
-    this.#tabs = new Tabs(newId(), () => void this.#reload(), (ids) => (this.elsewhere = ids));
     addEventListener('pagehide', () => this.#tabs?.writing([]));
     addEventListener('pageshow', (event) => event.persisted && this.#tabs?.writing([...this.answers.keys()]));
     this.#setReady();
@@ -177,11 +180,14 @@ class App {
   }
 
   async refreshModels(): Promise<void> {
+    const number = (this.#nAsked += 1);
     try {
       const [tags, ps] = await Promise.all([
         json<{ models: ModelRow[] }>('GET', '/api/tags'),
         json<{ models: LoadedRow[] }>('GET', '/api/ps').catch(unlessForbidden({ models: [] })),
       ]);
+      if (number < this.#nListed) return; // a later response is shown
+      this.#nListed = number;
       this.models = tags.models;
       this.loaded = ps.models;
       this.haveModels = true;
@@ -227,7 +233,7 @@ class App {
   // Stores chats and messages, then shows them. A change of chats alone is shown before it is stored:
   // what the user does next must see it.
   async put(chats: Chat[], messages: Message[]): Promise<void> {
-    await this.#ready;
+    if (!this.isReady) await this.#ready;
     if (messages.length === 0) this.#show(chats);
     const store = this.#store;
     try {
@@ -251,9 +257,9 @@ class App {
     this.#added(messages);
   }
   // Changes a chat as it is now: another tab may have changed it since it was shown. A question that
-  // is being stored changes it, too.
+  // is being stored changes it, too, or adds it. Does nothing if there is no such chat.
   async change(id: string, part: Partial<Chat>): Promise<void> {
-    await this.#asking.catch(() => undefined);
+    await this.#asking;
     const chat = this.find(id);
     if (chat) await this.put([{ ...chat, ...part }], []);
   }
@@ -264,12 +270,14 @@ class App {
     this.#version += 1;
   }
   #added(messages: Message[]): void {
+    this.#version += 1;
     const own = messages.filter((message) => message.chat === this.treeOf);
     if (own.length > 0) this.tree = treeOf([...new Map([...this.tree, ...own.map((message) => [message.id, message] as const)]).values()]);
     this.#tabs?.changed();
   }
   async removeChat(id: string): Promise<void> {
     await this.#ready;
+    await this.#asking; // the answers must run, so that they are stopped
     // First leaves the list: an answer that ends is saved only if its chat is there.
     this.chats = this.chats.filter((chat) => chat.id !== id);
     this.#version += 1;
@@ -326,16 +334,17 @@ class App {
     return this.#answer(chat, [], parent);
   }
 
-  async #answer(chat: Chat, before: Message[], parent: string): Promise<boolean> {
-    try {
-      return await this.#request(chat, before, parent);
-    } catch (error) {
+  #answer(chat: Chat, before: Message[], parent: string): Promise<boolean> {
+    const asked = this.#request(chat, before, parent).catch((error: unknown) => {
       this.fail(error);
       return false;
-    }
+    });
+    this.#asking = Promise.all([this.#asking, asked]).then(() => undefined);
+    return asked;
   }
 
   async #request(chat: Chat, before: Message[], parent: string): Promise<boolean> {
+    const from = this.way;
     const now = Date.now() + before.length;
     const group = chat.models.length > 1 ? newId() : undefined;
     const made: Message[] = chat.models.map((model, index) => ({
@@ -363,9 +372,9 @@ class App {
     const path = pathTo(treeOf([...rows, ...before]), parent);
     const bodies = this.#bodies(next, chat.models, path);
     if (!bodies) return false;
-    this.#asking = this.put([next], [...before, ...made]);
-    await this.#asking;
-    if (this.way.id !== chat.id) this.go(`/chat/${chat.id}`);
+    await this.put([next], [...before, ...made]);
+    // The user may have gone elsewhere meanwhile.
+    if (this.way === from && from.id !== chat.id) this.go(`/chat/${chat.id}`);
     if (chat.models[0]) this.set('model', chat.models[0]);
     made.forEach((message, index) => this.#run(message, bodies[index] ?? {}, chat.models[index] ?? ''));
     return true;

@@ -28,6 +28,14 @@ describe('history', () => {
     expect(withNews({}, NO_HISTORY)).toEqual(NO_HISTORY);
   });
 
+  it('has rows once that the server returned and sent as events', () => {
+    const eviction = { time: 1000, model: 'm', class: 'model', bytes: 1 };
+    const known: HistoryState = { samples: [sample(1, {})], evictions: [eviction], passes: [[900, 1, 2, 3, 'e']] };
+    expect(withSample(known, sample(1, {}))).toEqual(known);
+    expect(withEviction(known, eviction)).toEqual(known);
+    expect(withPasses(known, { time: 1000, model: 'e', passes: [[900, 1, 2, 3]] })).toEqual(known);
+  });
+
   it('computes rates over ten seconds', () => {
     const samples = [0, 2, 4, 6, 8, 10, 12].map((seconds) => sample(seconds, {}, seconds * 30));
     expect(rate(samples, 6)).toEqual([0, 30, 30, 30, 30, 30, 30]);

@@ -6,14 +6,20 @@ const MAX = { samples: 300, evictions: 200, passes: 600 };
 
 const kept = <T>(rows: readonly T[], more: readonly T[], max: number): T[] => [...rows, ...more].slice(-max);
 
+// A row that the server has just returned with the history can come again as an event.
+
 export function withSample(history: HistoryState, sample: Sample): HistoryState {
+  if (history.samples.some((one) => one[0] === sample[0])) return history;
   return { ...history, samples: kept(history.samples, [sample], MAX.samples) };
 }
 export function withEviction(history: HistoryState, eviction: EvictionRow): HistoryState {
+  const isKnown = (one: EvictionRow) => one.time === eviction.time && one.model === eviction.model && one.class === eviction.class && one.bytes === eviction.bytes;
+  if (history.evictions.some(isKnown)) return history;
   return { ...history, evictions: kept(history.evictions, [eviction], MAX.evictions) };
 }
 export function withPasses(history: HistoryState, event: EmbeddingEvent): HistoryState {
-  const rows = event.passes.map(([time, texts, tokens, ms]): PassRow => [time, texts, tokens, ms, event.model]);
+  const isKnown = (row: PassRow) => history.passes.some((one) => one.every((value, at) => value === row[at]));
+  const rows = event.passes.map(([time, texts, tokens, ms]): PassRow => [time, texts, tokens, ms, event.model]).filter((row) => !isKnown(row));
   return { ...history, passes: kept(history.passes, rows, MAX.passes) };
 }
 

@@ -45,6 +45,15 @@ for (const [name, open] of stores) {
   });
 }
 
+it('adds no messages to a chat that another tab has deleted', async () => {
+  const [one, other] = [await openStore('two'), await openStore('two')];
+  await one.put([chat('a', 1), chat('b', 1)], [message('1', 'a')]);
+  await other.removeChat('a');
+  await one.put([], [message('1', 'a'), message('2', 'b')]);
+  expect(await one.messages('a')).toEqual([]);
+  expect(await one.messages('b')).toHaveLength(1);
+});
+
 it('reads stored and new chats if a store is full', async () => {
   const base = new MemoryStore();
   await base.put([chat('a', 1), chat('b', 2)], [message('1', 'a')]);

@@ -66,9 +66,12 @@ class IdbStore implements Store {
     try {
       await this.#on(async (db) => {
         const change = db.transaction(['chats', 'messages'], 'readwrite');
+        // Messages alone are of stored chats. Another tab may have deleted them.
+        const stored = chats.length === 0 ? new Set(await change.objectStore('chats').getAllKeys()) : undefined;
+        const kept = messages.filter((message) => !stored || stored.has(message.chat));
         await Promise.all([
           ...chats.map((chat) => change.objectStore('chats').put(plain(chat))),
-          ...messages.map((message) => change.objectStore('messages').put(plain(message))),
+          ...kept.map((message) => change.objectStore('messages').put(plain(message))),
           change.done,
         ]);
       });
