@@ -483,30 +483,6 @@ const cases = {
     await page.waitForFunction(() => document.activeElement.id === 'composer');
   },
 
-  async ways(page) {
-    // Names of members of every object are no views.
-    await open(page, setting.main);
-    for (const name of ['__proto__', 'constructor', 'nothing']) {
-      await page.goto(`${setting.main}/ui/#/${name}`);
-      await page.getByText('This page does not exist').waitFor();
-      await page.waitForFunction(() => document.title === 'Billow');
-      await page.goto(`${setting.main}/ui/#/chat`);
-      await page.locator('#composer').waitFor();
-    }
-  },
-
-  async paint(page) {
-    const times = [];
-    for (let i = 0; i < 10 && !(Math.min(...times) < 1000); i += 1) {
-      await page.goto('about:blank');
-      await page.goto(`${setting.main}/ui/`);
-      await page.locator('#composer').waitFor();
-      times.push(await page.evaluate(() => performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? 0));
-    }
-    console.log(`  first paint: ${times.map((time) => time.toFixed(0)).join(', ')} ms`);
-    assert.ok(Math.min(...times) < 1000);
-  },
-
   async sizes() {
     const index = await (await fetch(`${setting.main}/ui/`)).text();
     const seen = new Map();

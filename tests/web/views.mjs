@@ -1,4 +1,5 @@
-// Cases of page.mjs for plans, the waterfall, imports from other programs, and the queue.
+// Cases of page.mjs for plans, the waterfall, imports from other programs, wrong addresses, the first
+// paint, and the queue.
 import assert from 'node:assert/strict';
 import { HOSTILE, MIB, planned, telling } from './front.mjs';
 import { ask, theme } from './steps.mjs';
@@ -239,6 +240,30 @@ export const viewCases = ({ setting, control, front, open, shot, axe }) => ({
       await page.getByText('This file cannot be imported').waitFor();
       await page.locator('.banner').getByRole('button', { name: 'Close' }).click();
     }
+  },
+
+  async ways(page) {
+    // Names of members of every object are no views.
+    await open(page, setting.main);
+    for (const name of ['__proto__', 'constructor', 'nothing']) {
+      await page.goto(`${setting.main}/ui/#/${name}`);
+      await page.getByText('This page does not exist').waitFor();
+      await page.waitForFunction(() => document.title === 'Billow');
+      await page.goto(`${setting.main}/ui/#/chat`);
+      await page.locator('#composer').waitFor();
+    }
+  },
+
+  async paint(page) {
+    const times = [];
+    for (let i = 0; i < 10 && !(Math.min(...times) < 1000); i += 1) {
+      await page.goto('about:blank');
+      await page.goto(`${setting.main}/ui/`);
+      await page.locator('#composer').waitFor();
+      times.push(await page.evaluate(() => performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? 0));
+    }
+    console.log(`  first paint: ${times.map((time) => time.toFixed(0)).join(', ')} ms`);
+    assert.ok(Math.min(...times) < 1000);
   },
 
   async place(page) {
