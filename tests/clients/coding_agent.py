@@ -33,7 +33,7 @@ def run_agent(folder, command, **variables):
         (folder / name).mkdir()
     environment = {"PATH": os.environ["PATH"], "HOME": str(folder / "home"), **variables}
     ran = subprocess.run(command, cwd=folder / "work", env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                         timeout=300, check=False)
+                         timeout=1000, check=False)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     return ran.stdout
 

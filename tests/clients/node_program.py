@@ -21,7 +21,7 @@ def need(*packages):
 
 def run_node(program, *arguments):
     """Runs a program next to this file. Returns its output."""
-    ran = subprocess.run(["node", HERE / program, PACKAGES, *arguments], capture_output=True, text=True, timeout=300, check=False)
+    ran = subprocess.run(["node", HERE / program, PACKAGES, *arguments], capture_output=True, text=True, timeout=1000, check=False)
     assert ran.returncode == 0, ran.stderr
     return json.loads(ran.stdout)
 

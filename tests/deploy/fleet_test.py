@@ -158,7 +158,7 @@ class Check(Fleet):
         return process.returncode, re.sub(" +", " ", text)
 
     def test_a_drain_that_is_long_enough(self):
-        host = self.start("a")
+        host = self.start("a", *self.ARGUMENTS, "--drain-delay", "10")
         self.ready(host)
         status, text = self.watch_drain(host)
         self.assertEqual(status, 0, text)

@@ -203,7 +203,7 @@ class Contents(OtlpTest):
         self.assertEqual((resource["service.name"], resource["host.name"]), ("billow", "node-7"))
         ids = [span.span_id for span in collector.spans()]
         self.assertEqual(len(ids), len(set(ids)))
-        self.assertEqual(self.metric("billow_spans_sent_total"), len(ids))
+        self.wait_for(lambda: self.metric("billow_spans_sent_total") == len(ids), "the count")
 
     def test_the_client_decides_what_is_recorded(self):
         collector = self.collector()
@@ -268,7 +268,7 @@ class Faults(OtlpTest):
         self.start(collector.url)
         self.generate()
         self.wait_for(lambda: (self.metric('billow_spans_lost_total{reason="refused"}') or 0) > 0, "the count")
-        self.assertIn("spans of traces were lost: status 400", self.server.log.read_text())
+        self.wait_for(lambda: "spans of traces were lost: status 400" in self.server.log.read_text(), "the line of the log")
 
     def test_a_collector_that_hangs_delays_no_request_and_takes_no_memory(self):
         collector = self.collector()

@@ -224,7 +224,7 @@ class OneHost(unittest.TestCase):
 
     def kill_a_worker(self, driver):
         """Kills the first worker that does a shard of this driver. Returns its command line."""
-        deadline = time.monotonic() + 90
+        deadline = time.monotonic() + WAIT_S
         while time.monotonic() < deadline and driver.poll() is None:
             for pid in self.descendants(driver.pid):
                 with contextlib.suppress(OSError):

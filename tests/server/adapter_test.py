@@ -63,9 +63,7 @@ class Adapters(unittest.TestCase):
 
     def runners(self):
         """Returns the processes that serve models."""
-        children = pathlib.Path(f"/proc/{self.server.process.pid}/task")
-        pids = {pid for task in children.iterdir() for pid in (task / "children").read_text().split()}
-        return [pid for pid in pids if b"runner" in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()]
+        return self.server.runners()
 
     def test_each_adapter_changes_the_answer_on_one_runner(self):
         names = ["base", "with1", "with2", "with3", "both"]

@@ -119,7 +119,7 @@ class CompatCase(unittest.TestCase):
 
     def ask(self, method, path, body=None, headers=None, server=None):
         """Returns status, headers and body. Follows no redirect and sends no Content-Type."""
-        connection = http.client.HTTPConnection("127.0.0.1", (server or self.server).port, timeout=120)
+        connection = http.client.HTTPConnection("127.0.0.1", (server or self.server).port, timeout=600)
         data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
         connection.request(method, path, data, headers or {})
         answer = connection.getresponse()

@@ -21,7 +21,7 @@ import time
 import unittest
 
 from run_cases import run_cases
-from server import Server
+from server import Server, children_of, words_of
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--billow", required=True)
@@ -93,14 +93,7 @@ class Made(unittest.TestCase):
 class Quantized(Made):
     def workers(self):
         """Returns the server's processes that quantise."""
-        found = []
-        for pid in self.server.runners():
-            try:
-                if b"quantize" in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes():
-                    found.append(pid)
-            except OSError:
-                pass
-        return found
+        return [pid for pid in children_of(self.server.process.pid) if b"quantize" in words_of(pid)]
 
     def test_weights_equal_billow_quantize(self):
         digest = self.upload()

@@ -30,7 +30,7 @@ options, rest = parser.parse_known_args()
 MINILM = MODELS / "all-minilm-l6-v2"
 ROUTES = {"/v1/embeddings": "input", "/api/embed": "input", "/embed": "inputs"}
 ALLOWANCE = 64 << 20  # growth of the server in addition to twice the body: heaps of threads, and a text's tokens
-HANG_SECONDS = 5
+HANG_SECONDS = 60
 UNTIL_SECONDS = 60
 
 
@@ -134,7 +134,7 @@ class Load(EmbeddingCase):
         before = total(self.wait_until_idle(), "billow_embed_batches_created_total", model="m:latest")
         clients = self.clients(over, 6)
         self.wait_for(lambda samples: total(samples, "billow_embed_batches_created_total") > before + 2, "no load")
-        connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=120)
         worst, last, n_scrapes = {}, {}, 0
         due = time.perf_counter()
         for number in range(300):  # 100 a second

@@ -3,6 +3,7 @@
   hf_registry_test.py --billow PROGRAM [NAME...]
 """
 
+import itertools
 import json
 import urllib.parse
 
@@ -23,6 +24,7 @@ class Hub(ScriptedRegistry):
     """A fake hf.co. A tag names a quantisation in any case, or a file; `latest` is Q4_K_M. Blobs have expiring URLs at another host."""
 
     def __init__(self, tls):
+        self.numbers = itertools.count()  # of blobs' URLs
         super().__init__(self.answer_as_hub, tls)
         self.status = 302
         self.n_lives = 1000  # number of answers of a blob's URL
@@ -62,7 +64,7 @@ class Hub(ScriptedRegistry):
             return reply(200, model) if model else reply(400, {"error": NO_QUANT})
         if "__sign=" not in query:
             return reply(307, b"", {"Location": request.path + "?__sign=jwt"})
-        address = str(len(self.lives))
+        address = str(next(self.numbers))
         self.lives[address] = self.n_lives
         return reply(self.status, b"", {"Location": f"https://cdn.example.org/xet/{rest}?signature={address}&x=a%2Fb"})
 

@@ -202,7 +202,7 @@ class EndOfServer(unittest.TestCase):
 
     def test_running_answers_finish_after_sigterm(self):
         with tempfile.TemporaryDirectory() as folder:
-            server = self.start(folder)
+            server = self.start(folder, "--drain-timeout", "900")
             body = {"model": "m", "prompt": "Count to a hundred.", "options": {"num_predict": 150, "temperature": 0}}
             connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=120)
             self.addCleanup(connection.close)
@@ -210,7 +210,8 @@ class EndOfServer(unittest.TestCase):
             answer = connection.getresponse()
             answer.readline()  # the answer has started
             runner, = server.runners()
-            self.assertEqual(server.stop(), 0)
+            server.process.send_signal(signal.SIGTERM)
+            self.assertEqual(server.process.wait(900), 0)
             self.assertTrue(json.loads(answer.read().splitlines()[-1])["done"])
             self.assertFalse(pathlib.Path(f"/proc/{runner}").exists())
 

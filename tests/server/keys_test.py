@@ -140,7 +140,9 @@ class Keys(Place):
     def test_a_broken_file_stops_the_start_but_not_a_running_server(self):
         self.start(model=False)
         good = self.file.read_text()
-        self.file.write_text(good + "[[key]]\nnam = 'x'\n")
+        new = self.file.with_suffix(".new")
+        new.write_text(good + "[[key]]\nnam = 'x'\n")
+        new.replace(self.file)
         self.assertTrue(becomes_true(lambda: self.metric("billow_key_file_failures_total") == 1))
         self.assertIn("unknown key 'nam'", self.server.log.read_text())
         self.assertEqual(self.ask(self.admin, "GET", "/api/tags")[0], 200)

@@ -58,7 +58,7 @@ class Registry:
         self.log = folder / "log"
         with self.log.open("wb") as log:
             self.process = subprocess.Popen([PROGRAM, "serve", path], stdout=log, stderr=log)
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 300
         while True:
             try:
                 socket.create_connection(("127.0.0.1", self.port)).close()

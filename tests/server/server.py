@@ -3,6 +3,7 @@
 BILLOW_PROGRAM is the program; BILLOW_TEST_MODELS has the real models.
 """
 
+import contextlib
 import hashlib
 import json
 import os
@@ -28,6 +29,23 @@ def is_running(pid):
         return False
 
 
+def children_of(pid):
+    """Returns the process ids of the children of a process."""
+    found = set()
+    for thread in os.listdir(f"/proc/{pid}/task"):
+        with contextlib.suppress(OSError):  # the thread has just ended
+            found |= {int(child) for child in pathlib.Path(f"/proc/{pid}/task/{thread}/children").read_text().split()}
+    return sorted(found)
+
+
+def words_of(pid):
+    """Returns the command line of a process; [] if it has ended."""
+    try:
+        return pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return []
+
+
 class Server:
     """A running `billow serve`."""
 
@@ -49,7 +67,7 @@ class Server:
             self.wait_until_it_answers()
 
     def wait_until_it_answers(self):
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 300
         while True:
             try:
                 urllib.request.urlopen(self.url + "/healthz", timeout=5).read()
@@ -106,17 +124,15 @@ class Server:
 
     def runners(self):
         """Returns the process ids of the children that serve models."""
-        children = pathlib.Path(f"/proc/{self.process.pid}/task").glob("*/children")
-        pids = {int(pid) for file in children for pid in file.read_text().split()}
-        return sorted(pids)
+        return [pid for pid in children_of(self.process.pid) if b"runner" in words_of(pid)]
 
     def kill(self):
         """Kills the server. Its runners notice that and end, too."""
-        runners = self.runners()
+        children = children_of(self.process.pid)
         self.process.kill()
         self.process.wait()
         deadline = time.monotonic() + 60
-        while any(is_running(pid) for pid in runners):
+        while any(is_running(pid) for pid in children):
             assert time.monotonic() < deadline, "a runner outlives its server"
             time.sleep(0.01)
 

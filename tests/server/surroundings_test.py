@@ -94,7 +94,7 @@ class Surroundings(unittest.TestCase):
                 asked = pool.submit(self.ask, server, "llama")
                 for folder in (self.folder / "runtime").iterdir():
                     shutil.rmtree(folder, ignore_errors=True)
-                asked.result(60)  # it may fail, but it ends
+                asked.result(300)  # it may fail, but it ends
 
     def test_removed_runtime_folder_is_replaced(self):
         server = self.start()
@@ -167,7 +167,7 @@ class Surroundings(unittest.TestCase):
         self.wait_for(path.exists, "the socket")
         with socket.socket(socket.AF_UNIX) as connection:
             connection.settimeout(60)
-            connection.connect(str(path))
+            self.wait_for(lambda: connection.connect_ex(str(path)) == 0, "the listening")  # comes after the file
             connection.sendall(b"POST /completion HTTP/1.1\r\nHost: runner\r\nExpect: 100-continue\r\nContent-Length: 68719476736\r\n\r\n")
             self.assertEqual(connection.recv(64).split(b"\r\n")[0], b"HTTP/1.1 100 Continue")
 
