@@ -61,10 +61,6 @@ class Adapters(unittest.TestCase):
                 "options": {"temperature": 0, "num_predict": n}}
         return self.server.json("POST", "/api/generate", body)
 
-    def runners(self):
-        """Returns the processes that serve models."""
-        return self.server.runners()
-
     def test_each_adapter_changes_the_answer_on_one_runner(self):
         names = ["base", "with1", "with2", "with3", "both"]
         alone = {name: self.ask(name)["response"] for name in names}
@@ -72,7 +68,7 @@ class Adapters(unittest.TestCase):
         with concurrent.futures.ThreadPoolExecutor(10) as pool:
             for name, answer in [(name, pool.submit(self.ask, name)) for name in names * 4]:
                 self.assertEqual(answer.result()["response"], alone[name], name)
-        self.assertEqual(len(self.runners()), 1)
+        self.assertEqual(len(self.server.runners()), 1)
 
     def test_scale_in_modelfile_equals_scale_in_file(self):
         self.assertEqual(self.ask("scaled")["response"], self.ask("half")["response"])
@@ -128,14 +124,14 @@ class Adapters(unittest.TestCase):
 
     def expect_alone_and_together(self, base, names, ask):
         """Expects that ask(name, i) gives each model the same answer alone and in parallel, but every model another one."""
-        before = set(self.runners())
+        before = set(self.server.runners())
         alone = {(name, i): ask(name, i) for name in names for i in range(4)}
         for i in range(4):
             self.assertEqual(len({json.dumps(alone[name, i]) for name in names}), len(names), base)
         with concurrent.futures.ThreadPoolExecutor(12) as pool:
             for key, answer in [(key, pool.submit(ask, *key)) for key in list(alone) * 3]:
                 self.assertEqual(answer.result(), alone[key], key)
-        self.assertLessEqual(len(set(self.runners()) - before), 1, "the models share a runner")
+        self.assertLessEqual(len(set(self.server.runners()) - before), 1, "the models share a runner")
 
     def test_vectors_of_several_adapters_share_a_runner(self):
         for base in ("encoder", "vectors"):

@@ -75,6 +75,7 @@ export const keepingCases = ({ setting, front, open }) => ({
       await page.getByRole('button', { name: 'OK' }).click();
     };
     const release = () => page.evaluate(() => { window.isFree_ = true; });
+    const answered = (n) => page.getByRole('button', { name: 'Again' }).nth(n - 1).waitFor(); // no answer is running
     await open(page, server.url);
     await ask(page, 'the first');
     await holdWrites(page);
@@ -85,7 +86,7 @@ export const keepingCases = ({ setting, front, open }) => ({
     await release();
     await until(page, () => asked.length === 2, 'the second question');
     assert.equal(asked[1][0].content, 'Be brief.');
-    await page.locator('article').nth(3).getByText('Yes.').waitFor();
+    await answered(2);
     // The question that is being stored stays.
     await holdWrites(page);
     await page.locator('#composer').fill('the third');
@@ -93,13 +94,13 @@ export const keepingCases = ({ setting, front, open }) => ({
     await instruct('Be long.');
     await page.waitForTimeout(300);
     await release();
-    await page.locator('article').nth(5).getByText('Yes.').waitFor();
+    await answered(3);
     const stored = (what, holds) => until(page, async () => holds((await rows(page, 'chats'))[0] ?? {}), what);
     await stored('the options', (chat) => chat.system === 'Be long.');
     await page.reload();
-    await page.locator('article').nth(5).getByText('Yes.').waitFor();
+    await answered(3);
     await ask(page, 'the fourth');
-    await until(page, () => asked.length === 4, 'the fourth question');
+    await answered(4);
     assert.deepEqual(asked[3].filter((one) => one.role !== 'assistant').map((one) => one.content), ['Be long.', 'the first', 'the second', 'the third', 'the fourth']);
     // So do two changes, and options of a new chat.
     await holdWrites(page);
@@ -111,7 +112,7 @@ export const keepingCases = ({ setting, front, open }) => ({
     await page.waitForTimeout(300);
     await release();
     await stored('both changes', (chat) => chat.system === 'Be kind.' && chat.pinned);
-    await page.getByRole('button', { name: 'Again' }).nth(4).waitFor();
+    await answered(5);
     await page.getByRole('link', { name: 'New chat' }).click();
     await page.waitForFunction(() => document.querySelector('article') === null);
     await holdWrites(page);
@@ -125,6 +126,23 @@ export const keepingCases = ({ setting, front, open }) => ({
     await until(page, async () => (await rows(page, 'chats')).some((chat) => chat.title === 'a new one' && chat.system === 'Be new.'), 'the options of the new chat');
     await page.locator('.user').getByText('the fifth').waitFor();
     assert.equal(await page.locator('.user').getByText('a new one').count(), 0);
+    // A chat that is deleted while its question is stored stays deleted.
+    await page.locator('nav.chats').getByRole('link', { name: 'a new one' }).click();
+    await page.locator('.user').getByText('a new one').waitFor(); // the other chat has several of these buttons
+    await answered(1);
+    await holdWrites(page);
+    await page.locator('#composer').fill('the last');
+    await page.keyboard.press('Enter');
+    await menuOf(page, 'a new one');
+    await page.getByRole('button', { name: 'Delete', exact: true }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();
+    await page.waitForTimeout(300);
+    await release();
+    await page.locator('nav.chats').getByRole('link', { name: 'a new one' }).waitFor({ state: 'detached' });
+    await until(page, async () => (await rows(page, 'messages')).every((row) => row.text !== 'a new one'), 'the messages are gone');
+    await page.waitForTimeout(1500);
+    assert.deepEqual((await rows(page, 'messages')).filter((row) => row.text === 'the last'), []);
+    assert.equal(await page.locator('nav.chats li').count(), 1);
     server.close();
   },
 

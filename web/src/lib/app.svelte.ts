@@ -5,6 +5,7 @@ import { Answer } from './answer.svelte';
 import { Failure, json, messageOf } from './api';
 import { newId } from './ids';
 import { say } from './language';
+import { InOrder } from './order';
 import { bodyOf } from './request';
 import { MemoryStore, OverlayStore, StorageFull, listed, openStore, type Store } from './store';
 import { Tabs } from './tabs';
@@ -88,8 +89,11 @@ class App {
   #opening = ''; // the chat that open() was called for last
   #tabs: Tabs | undefined;
   #version = 0; // counts the changes of chats and messages by this tab
-  #nAsked = 0; // requests for the list of the models
-  #nListed = 0; // the one whose response is shown
+  #lists = new InOrder<[ModelRow[], LoadedRow[]]>(([models, loaded]) => {
+    this.models = models;
+    this.loaded = loaded;
+    this.haveModels = true;
+  });
   #noticeTimer = 0;
   #down = 0;
 
@@ -180,17 +184,13 @@ class App {
   }
 
   async refreshModels(): Promise<void> {
-    const number = (this.#nAsked += 1);
+    const show = this.#lists.ask();
     try {
       const [tags, ps] = await Promise.all([
         json<{ models: ModelRow[] }>('GET', '/api/tags'),
         json<{ models: LoadedRow[] }>('GET', '/api/ps').catch(unlessForbidden({ models: [] })),
       ]);
-      if (number < this.#nListed) return; // a later response is shown
-      this.#nListed = number;
-      this.models = tags.models;
-      this.loaded = ps.models;
-      this.haveModels = true;
+      show([tags.models, ps.models]);
     } catch (error) {
       this.fail(error);
     }
@@ -230,8 +230,8 @@ class App {
     this.treeOf = id;
     this.tree = treeOf(rows);
   }
-  // Stores chats and messages, then shows them. A change of chats alone is shown before it is stored:
-  // what the user does next must see it.
+  // Stores chats and messages, then shows them. A change of chats alone is shown before it is stored,
+  // and before this function returns: what the user does next must see it.
   async put(chats: Chat[], messages: Message[]): Promise<void> {
     if (!this.isReady) await this.#ready;
     if (messages.length === 0) this.#show(chats);

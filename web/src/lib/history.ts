@@ -6,8 +6,8 @@ const MAX = { samples: 300, evictions: 200, passes: 600 };
 
 const kept = <T>(rows: readonly T[], more: readonly T[], max: number): T[] => [...rows, ...more].slice(-max);
 
-// A row that the server has just returned with the history can come again as an event.
-
+// These add the rows of events. A row that the server returned with the history can come again as an
+// event, and is then ignored.
 export function withSample(history: HistoryState, sample: Sample): HistoryState {
   if (history.samples.some((one) => one[0] === sample[0])) return history;
   return { ...history, samples: kept(history.samples, [sample], MAX.samples) };
