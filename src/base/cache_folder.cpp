@@ -187,8 +187,10 @@ void CacheFolder::set_checked(std::string_view name, const RegularFile& file) co
 // Removes files until n_bytes more fit. `own` is the path of the caller's unfinished file. Returns
 // false if files in use leave no room.
 bool CacheFolder::make_room(uint64_t n_bytes, const std::string& own) const {
-  const std::vector<FolderFile> files = files_by_use(options_.path);
+  // Unfinished files come first: a file that gets its name meanwhile counts twice, but is not
+  // missed.
   uint64_t sum = bytes_of_writers(options_.path, own);
+  const std::vector<FolderFile> files = files_by_use(options_.path);
   for (const FolderFile& file : files) sum += file.n_bytes;
   const auto fits = [&] {
     return sum <= options_.max_bytes && n_bytes <= options_.max_bytes - sum;
@@ -260,9 +262,12 @@ void CacheFolder::Writer::write(std::span<const std::byte> bytes) {
   }
 }
 
-// Does not flush to disk: after a reboot, no file counts as checked.
+// Does not flush to disk: after a reboot, no file counts as checked. The lock keeps make_room() of
+// other writers away from the new file. If a stopped process has the lock, the file gets its name
+// without it: the folder is only a cache.
 void CacheFolder::Writer::commit() {
   const std::string path = folder_.path_of(name_);
+  const FolderLock locked(folder_.options_.path);
   if (::ftruncate(fd_, static_cast<off_t>(n_bytes_)) != 0)
     throw system_error("cannot write", path_, errno);
   if (::rename(path_.c_str(), path.c_str()) != 0) throw system_error("cannot write", path, errno);

@@ -9,12 +9,16 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <exception>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <map>
 #include <new>
 #include <random>
+#include <thread>
 #include <vector>
 
 #include "base/error.h"
@@ -88,6 +92,8 @@ TEST_F(CacheFolderTest, FileStaysCheckedUntilItChanges) {
   const CacheFolder folder({path_, 100});
   put(folder, "a", "one");
   EXPECT_TRUE(folder.is_checked("a", *folder.open("a")));
+  // The times of a file have the resolution of the system's tick, which is 10 ms at most.
+  std::this_thread::sleep_for(std::chrono::milliseconds(10));
   std::ofstream(path_ + "/a") << "0ne";
   EXPECT_FALSE(folder.is_checked("a", *folder.open("a")));
   folder.set_checked("a", *folder.open("a"));
@@ -199,10 +205,7 @@ TEST_F(CacheFolderTest, ProcessesTogetherKeepTheLimit) {
                               MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(shared, MAP_FAILED);
   auto* const max = new (shared) std::atomic<uint64_t>(0);
-  for (int child = 0; child < kProcesses; ++child) {
-    const pid_t pid = ::fork();
-    ASSERT_GE(pid, 0);
-    if (pid != 0) continue;
+  const auto write_and_read = [&](int child) {
     const CacheFolder folder({path_, kLimit});
     std::mt19937 random(static_cast<unsigned>(child));
     for (int i = 0; i < 300; ++i) {
@@ -218,9 +221,24 @@ TEST_F(CacheFolderTest, ProcessesTogetherKeepTheLimit) {
       if (child == 0 && i == 200) ::_exit(0);  // leaves an unfinished file
       if (random() % 4 != 0) writer->commit();
     }
+  };
+  for (int child = 0; child < kProcesses; ++child) {
+    const pid_t pid = ::fork();
+    ASSERT_GE(pid, 0);
+    if (pid != 0) continue;
+    try {
+      write_and_read(child);
+    } catch (const std::exception& error) {
+      std::fprintf(stderr, "process %d: %s\n", child, error.what());
+      ::_exit(1);
+    }
     ::_exit(0);
   }
-  for (int n_ended = 0; n_ended < kProcesses;) n_ended += ::waitpid(-1, nullptr, 0) > 0 ? 1 : 0;
+  for (int n_ended = 0; n_ended < kProcesses; ++n_ended) {
+    int status = 0;
+    ASSERT_GT(::waitpid(-1, &status, 0), 0);
+    EXPECT_EQ(status, 0);
+  }
   EXPECT_LE(*max, kLimit);
   EXPECT_GT(*max, kLimit / 2) << "the test writes too little";
   ::munmap(shared, sizeof(std::atomic<uint64_t>));

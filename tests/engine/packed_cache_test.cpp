@@ -7,10 +7,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <random>
+#include <thread>
 
 #include "base/test_folder.h"
 #include "engine/embed/load.h"
@@ -131,6 +133,8 @@ TEST_F(PackedCacheTest, PacksAgainIfTheFileIsDamaged) {
   std::vector<size_t> places = {0, size - 1, size - 33, size - 40, size - 2000};
   for (int i = 0; i < 40; ++i) places.push_back(random() % size);
   for (const size_t place : places) {
+    // The times of a file have the resolution of the system's tick, which is 10 ms at most.
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
     damage(file, place);
     EXPECT_EQ(logits(), expected) << "byte " << place << " of " << size;
     EXPECT_EQ(logits(), expected);
