@@ -104,6 +104,10 @@ class FakeRunners {
     const std::scoped_lock lock(mutex_);
     return static_cast<size_t>(std::ranges::count(lives_, true, &Life::is_alive));
   }
+  size_t n_health_requests() const {
+    const std::scoped_lock lock(mutex_);
+    return n_health_requests_;
+  }
   size_t n_running() const {
     const std::scoped_lock lock(mutex_);
     return n_running_;
@@ -220,6 +224,7 @@ class FakeRunners {
 
   RunnerHealth health(Life& life) {
     Lock lock(mutex_);
+    ++n_health_requests_;
     FakeScript& script = scripts_[life.launch.key];
     if (life.is_loading && script.n_load_deaths > 0) {
       --script.n_load_deaths;
@@ -358,6 +363,7 @@ class FakeRunners {
   std::vector<Embedded> embeddings_;
   std::vector<Budget> budgets_;
   size_t n_running_ = 0;
+  size_t n_health_requests_ = 0;
   size_t max_running_ = 0;
   size_t max_loading_ = 0;
   uint64_t n_progress_ = 0;

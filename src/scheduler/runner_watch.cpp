@@ -200,7 +200,12 @@ bool RunnerWatch::ask() {
     asked_ = Clock::now();
     if (!runner_->end_of_process().empty()) return false;
     // During a load, the planner's timeout applies.
-    if (!is_ready_ || ++n_failures_ < times_.n_failures) return true;
+    if (!is_ready_) return true;
+    // look() makes checks follow one another quickly. Those are one failure: a process that is
+    // ending closes its socket before the system reports its end, and that report says why.
+    if (n_failures_ > 0 && asked_ - failed_at_ < times_.ready) return true;
+    failed_at_ = asked_;
+    if (++n_failures_ < times_.n_failures) return true;
     detail_ = std::string("it does not respond: ") + error.what();
     return false;
   }

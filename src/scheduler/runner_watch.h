@@ -46,7 +46,8 @@ struct WatchTimes {
   std::chrono::milliseconds min{10};               // min interval, after any event
   std::chrono::milliseconds changed{100};          // after requests have started or ended
   std::chrono::milliseconds max_until_sent{2000};  // max time until the runner uses a new budget
-  size_t n_failures = 2;                           // consecutive failures until the runner is ended
+  // Consecutive failures, at least `ready` apart, until the runner is ended.
+  size_t n_failures = 2;
 };
 
 class RunnerWatch {
@@ -109,8 +110,9 @@ class RunnerWatch {
   Clock::time_point asked_ = Clock::now();
   std::atomic<bool> is_ready_{false};  // also read by other threads
   bool has_failed_ = false;            // the load failed; no more health requests
-  size_t n_failures_ = 0;
-  std::string detail_;  // why the runner is ended, if its process does not say
+  size_t n_failures_ = 0;              // consecutive ones, at least `ready` apart
+  Clock::time_point failed_at_{};      // of the last one
+  std::string detail_;                 // why the runner is ended, if its process does not say
 
   std::mutex sending_;  // serialises budgets
   mutable std::mutex mutex_;

@@ -293,7 +293,8 @@ TEST(SchedulerFault, CanBeDestroyedWhileBusy) {
   for (int i = 0; i < 4; ++i) asking.push_back(world.start("a"));
   ASSERT_TRUE(comes_true([&] { return world.fakes.n_running() == 2; }));
   asking.push_back(world.start("b"));
-  ASSERT_TRUE(comes_true([&] { return world.fakes.n_alive() == 2; }));
+  ASSERT_TRUE(comes_true(
+      [&] { return world.fakes.n_alive() == 2 && world.scheduler->state().n_waiting == 3; }));
   world.scheduler.reset();
   EXPECT_EQ(world.fakes.n_alive(), 0u);
   for (const auto& one : asking) {

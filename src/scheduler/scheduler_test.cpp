@@ -157,8 +157,9 @@ TEST(Scheduler, LoadsOneModelAtATimeWhileOthersServe) {
   world.ask("a");
   world.fakes.change("b", [](FakeScript& script) { script.holds_load = true; });
   const auto b = world.start("b");
-  const auto c = world.start("c");
   ASSERT_TRUE(comes_true([&] { return world.fakes.launches().size() == 2; }));
+  const auto c = world.start("c");
+  ASSERT_TRUE(comes_true([&] { return world.scheduler->state().n_waiting == 2; }));
   EXPECT_EQ(world.ask("a").end, "ok");
   EXPECT_FALSE(b->is_done());
   EXPECT_FALSE(c->is_done());
