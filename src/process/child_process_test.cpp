@@ -28,7 +28,7 @@ ChildOptions shell(const std::string& script) {
 std::string end_of(const std::string& script) {
   ChildProcess child(shell(script));
   const Clock::time_point start = Clock::now();
-  while (child.how_it_ended().empty() && Clock::now() - start < seconds(20))
+  while (child.how_it_ended().empty() && Clock::now() - start < seconds(60))
     std::this_thread::sleep_for(milliseconds(1));
   return child.how_it_ended();
 }

@@ -93,8 +93,11 @@ class Running {
     wait_for(fds);
     const int status = reap();
     if (WIFSIGNALED(status)) {
-      throw Error(ErrorCode::kIo,
-                  program() + " was ended by signal " + std::to_string(WTERMSIG(status)));
+      const int number = WTERMSIG(status);
+      const bool is_kill = number == SIGKILL;
+      throw Error(is_kill ? ErrorCode::kOutOfMemory : ErrorCode::kIo,
+                  program() + " was ended by signal " + std::to_string(number) +
+                      (is_kill ? ": the system may be short of memory" : ""));
     }
     return WEXITSTATUS(status);
   }

@@ -27,8 +27,9 @@ struct RunOptions {
 
 // Returns the exit status. Both functions run on the caller's thread. If a function throws, the
 // program is killed and the exception passes on to the caller. Throws Error (kIo) if the program
-// cannot start, a signal ends it, it times out, or `stop` is requested. When run_program() returns
-// or throws, the program has ended. A kill ends the whole process group of the program.
+// cannot start, a signal ends it, it times out, or `stop` is requested. The code is kOutOfMemory
+// for SIGKILL, which is how the system ends a program when memory is short. When run_program()
+// returns or throws, the program has ended. A kill ends the whole process group of the program.
 // Thread-safe.
 int run_program(const RunOptions& options);
 

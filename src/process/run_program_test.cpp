@@ -70,7 +70,16 @@ TEST(RunProgram, StopEndsASilentProgram) {
 }
 
 TEST(RunProgram, ASignalOrAMissingProgramIsAnError) {
-  EXPECT_THROW(run(script("kill -9 $$")), Error);
+  const auto code_of = [](const std::string& text) {
+    try {
+      run(script(text));
+      return ErrorCode::kInvalidInput;
+    } catch (const Error& error) {
+      return error.code();
+    }
+  };
+  EXPECT_EQ(code_of("kill -9 $$"), ErrorCode::kOutOfMemory);
+  EXPECT_EQ(code_of("kill -11 $$"), ErrorCode::kIo);
   EXPECT_THROW(run_program({.command = {"/no/such/program"}}), Error);
 }
 
