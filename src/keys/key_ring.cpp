@@ -126,10 +126,12 @@ std::shared_ptr<Account> KeyRing::account(std::string_view name) const {
 void KeyRing::refresh(Time now) {
   const std::scoped_lock turn(refresh_mutex_);
   const std::optional<Version> current = version();
-  if (current == seen_) return;
+  const bool was_changed = std::exchange(is_changed_, current != seen_);
+  if (!is_changed_ || !was_changed) return;
   try {
     read(now);
     seen_ = current;
+    is_changed_ = false;
     read_failure_.clear();
     log::info("API keys were read again from " + path_);
   } catch (const std::exception& error) {
@@ -138,7 +140,10 @@ void KeyRing::refresh(Time now) {
     const auto* known = dynamic_cast<const Error*>(&error);
     const bool is_wrong = known != nullptr && (known->code() == ErrorCode::kInvalidInput ||
                                                known->code() == ErrorCode::kTooLarge);
-    if (is_wrong || !current) seen_ = current;
+    if (is_wrong || !current) {
+      seen_ = current;
+      is_changed_ = false;
+    }
     if (std::exchange(read_failure_, error.what()) != error.what())
       log::warn(read_failure_ + "; the API keys stay as they were");
     const std::scoped_lock lock(mutex_);

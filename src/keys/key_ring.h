@@ -105,8 +105,10 @@ class KeyRing {
   // Returns the account of this name; null if the file has no such key any more.
   std::shared_ptr<Account> account(std::string_view name) const;
 
-  // Reads the file again if it has changed. If the file cannot be read or has a fault, the keys
-  // stay, and one line goes to the log. The same fault of the same file is reported once.
+  // Reads the file again if it has changed. The call after the one that sees the change reads it,
+  // because a program may still be writing the file in place. If the file cannot be read or has a
+  // fault, the keys stay, and one line goes to the log. The same fault of the same file is reported
+  // once.
   void refresh(Time now);
 
   // Counts a refused request that belongs to no account.
@@ -134,8 +136,9 @@ class KeyRing {
   void read(Time now);
 
   const std::string path_;
-  std::mutex refresh_mutex_;  // one refresh at a time; guards the next two members
+  std::mutex refresh_mutex_;  // one refresh at a time; guards the next three members
   std::optional<Version> seen_;
+  bool is_changed_ = false;   // the last refresh saw a new version, which is not read yet
   std::string read_failure_;  // of the last refresh; empty: the file was read
   mutable std::mutex mutex_;  // guards the members below
   std::map<store::Digest, std::shared_ptr<Account>> by_digest_;

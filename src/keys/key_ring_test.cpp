@@ -27,6 +27,11 @@ class KeyRingTest : public ::testing::Test {
     write_test_file(path_ + ".new", text);
     std::filesystem::rename(path_ + ".new", path_);
   }
+  // Sees a change and reads it.
+  void refresh(KeyRing& ring) const {
+    ring.refresh(now_);
+    ring.refresh(now_);
+  }
   const TestFolder folder_;
   const std::string path_ = folder_.path() + "/keys.toml";
   const Time now_{};
@@ -57,7 +62,7 @@ TEST_F(KeyRingTest, ReadsAChangedFileAndKeepsTheCountsOfAccounts) {
   const std::shared_ptr<Account> ann = ring.find("old");
   ann->take(100, 20, now_);
   write(table("ann", "new", "tokens_per_minute = 60\n") + table("bob", "b"));
-  ring.refresh(now_);
+  refresh(ring);
   EXPECT_EQ(ring.find("old"), nullptr);
   EXPECT_EQ(ring.find("new"), ann);
   EXPECT_NE(ring.find("b"), nullptr);
@@ -70,18 +75,43 @@ TEST_F(KeyRingTest, KeepsItsKeysWhenTheFileIsBroken) {
   write(table("ann", "a"));
   KeyRing ring(path_, now_);
   write("[[key]\n");
-  ring.refresh(now_);
-  ring.refresh(now_);  // the same fault counts once
+  refresh(ring);
+  refresh(ring);  // the same fault counts once
   EXPECT_NE(ring.find("a"), nullptr);
   EXPECT_EQ(ring.counts().n_read_failures, 1U);
   std::filesystem::remove(path_);
-  ring.refresh(now_);
+  refresh(ring);
   EXPECT_NE(ring.find("a"), nullptr);
   EXPECT_EQ(ring.counts().n_read_failures, 2U);
   write(table("bob", "b"));
-  ring.refresh(now_);
+  refresh(ring);
   EXPECT_EQ(ring.find("a"), nullptr);
   EXPECT_NE(ring.find("b"), nullptr);
+}
+
+// An editor may empty the file and write it again. It takes a moment.
+TEST_F(KeyRingTest, IgnoresAFileThatIsBeingWritten) {
+  write(table("ann", "a"));
+  KeyRing ring(path_, now_);
+  write_test_file(path_, "");
+  ring.refresh(now_);
+  EXPECT_NE(ring.find("a"), nullptr);
+  write_test_file(path_, table("ann", "a") + table("bob", "b"));
+  ring.refresh(now_);
+  EXPECT_NE(ring.find("a"), nullptr);
+  EXPECT_NE(ring.find("b"), nullptr);
+  EXPECT_EQ(ring.counts().n_read_failures, 0U);
+}
+
+TEST_F(KeyRingTest, ReadsAFileThatChangesAllTheTime) {
+  write(table("ann", "0"));
+  KeyRing ring(path_, now_);
+  for (int i = 1; i <= 8; ++i) {
+    write(table("ann", std::to_string(i)) + "# version " +
+          std::string(static_cast<size_t>(i), '.'));
+    ring.refresh(now_);
+    EXPECT_EQ(ring.find(std::to_string(i)) != nullptr, i % 2 == 0) << i;
+  }
 }
 
 TEST_F(KeyRingTest, ReadsAgainWhatTheSystemFailedToRead) {
@@ -92,11 +122,11 @@ TEST_F(KeyRingTest, ReadsAgainWhatTheSystemFailedToRead) {
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
   const rlimit none = {.rlim_cur = 1, .rlim_max = limit.rlim_max};  // no file can be opened
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
-  ring.refresh(now_);
+  refresh(ring);
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
   EXPECT_NE(ring.find("a"), nullptr);
   EXPECT_EQ(ring.counts().n_read_failures, 1U);
-  ring.refresh(now_);
+  refresh(ring);
   EXPECT_EQ(ring.find("a"), nullptr);
   EXPECT_NE(ring.find("b"), nullptr);
 }
@@ -179,7 +209,7 @@ TEST_F(KeyRingTest, ManyThreadsUseOneRing) {
     }
     for (int i = 0; i < 50; ++i) {
       write(table("ann", "a", "max_requests = 3\n") + "# version " + std::to_string(i) + "\n");
-      ring.refresh(now_);
+      refresh(ring);
       ring.counts();
     }
   }
