@@ -66,6 +66,13 @@ export const faultCases = ({ setting, control, front, open, shot }) => {
       await page.addInitScript(() => Object.defineProperty(window, 'indexedDB', { get() { throw new DOMException('no', 'SecurityError'); } }));
       await open(page, setting.main);
       await page.getByText('This browser stores nothing for this page').waitFor();
+      // Another notice hides this one, which returns and stays until it is closed.
+      await page.locator('.composer input[type=file]').setInputFiles([{ name: 'a.txt', mimeType: 'text/plain', buffer: Buffer.from('a') }]);
+      await page.getByText('a.txt cannot be sent').waitFor();
+      await page.getByRole('button', { name: 'Close' }).click();
+      await page.getByText('This browser stores nothing for this page').waitFor();
+      await page.getByRole('button', { name: 'Close' }).click();
+      await page.locator('.banner').waitFor({ state: 'detached' });
       await ask(page, '1 2 3');
       await page.locator('nav').getByText('1 2 3').waitFor();
       const full = await page.context().newPage();

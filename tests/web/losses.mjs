@@ -145,6 +145,31 @@ export const lossCases = ({ setting, front, open }) => ({
     await page.getByText('This chat cannot be read: Failed to read').waitFor();
   },
 
+  async reading(page) {
+    // A question that is sent while its image is being read includes the image.
+    const asked = [];
+    const server = await front((body, response) => {
+      asked.push(body.messages[0]);
+      telling('Yes.')(body, response);
+    }, ['completion', 'vision']);
+    await page.addInitScript(() => {
+      const read = Blob.prototype.arrayBuffer;
+      Blob.prototype.arrayBuffer = async function () {
+        await new Promise((resolve) => setTimeout(resolve, 500));
+        return read.call(this);
+      };
+    });
+    await open(page, server.url);
+    await page.getByRole('button', { name: 'Add an image' }).waitFor();
+    await page.locator('.composer input[type=file]').setInputFiles([{ name: 'a.png', mimeType: 'image/png', buffer: PNG }]);
+    await page.locator('#composer').fill('What is it?');
+    await page.keyboard.press('Enter');
+    await page.getByText('Yes.').waitFor();
+    assert.deepEqual([asked[0].content, asked[0].images], ['What is it?', [PNG.toString('base64')]]);
+    assert.equal(await page.locator('.composer img').count(), 0);
+    server.close();
+  },
+
   async room(page) {
     // An import that is too large changes nothing. Chats in memory are stored when there is room.
     await page.addInitScript(() => {

@@ -70,6 +70,14 @@ export const tabCases = ({ front, open }) => ({
     await other.getByText('Another tab is writing this answer').waitFor();
     await page.goto('about:blank');
     await other.getByText('Another tab is writing').waitFor({ state: 'detached' });
+    // Nor does a tab that crashes.
+    const third = await second(other);
+    await other.getByRole('button', { name: 'Continue' }).click();
+    await third.getByText('Another tab is writing this answer').waitFor();
+    const crash = await page.context().newCDPSession(other);
+    crash.send('Page.crash').catch(() => undefined); // there is no response
+    await third.getByText('Another tab is writing').waitFor({ state: 'detached' });
+    await third.getByRole('button', { name: 'Continue' }).waitFor();
     server.close();
   },
 

@@ -95,15 +95,16 @@ class App {
     this.haveModels = true;
   });
   #noticeTimer = 0;
+  #warning = ''; // returns after other notices
   #down = 0;
 
   async start(): Promise<void> {
     addEventListener('hashchange', () => (this.way = readWay()));
     void this.refreshModels();
     void json<ServerInfo>('GET', '/api/server').then((info) => (this.info = info)).catch(() => undefined);
-    this.#store = await openStore('billow', () => this.notify(say.errors.otherTab, 0));
+    this.#store = await openStore('billow', () => this.warn(say.errors.otherTab));
     this.isLasting = this.#store.isLasting;
-    if (!this.isLasting) this.notify(say.errors.storageOff, 0);
+    if (!this.isLasting) this.warn(say.errors.storageOff);
     // Before the chats are read: another tab may change them meanwhile.
     this.#tabs = new Tabs(newId(), () => void this.#ready.then(() => this.#reload()), (ids) => (this.elsewhere = ids));
     try {
@@ -111,7 +112,7 @@ class App {
     } catch (error) {
       this.#store = new MemoryStore();
       this.isLasting = false;
-      this.notify(say.errors.storageBroken(messageOf(error)), 0);
+      this.warn(say.errors.storageBroken(messageOf(error)));
     }
     addEventListener('pagehide', () => this.#tabs?.writing([]));
     addEventListener('pageshow', (event) => event.persisted && this.#tabs?.writing([...this.answers.keys()]));
@@ -154,7 +155,17 @@ class App {
   notify(text: string, ms = 6000): void {
     this.notice = text;
     clearTimeout(this.#noticeTimer);
-    if (ms > 0) this.#noticeTimer = window.setTimeout(() => (this.notice = ''), ms);
+    if (ms > 0) this.#noticeTimer = window.setTimeout(() => (this.notice = this.#warning), ms);
+  }
+  // Shows a line until the user closes it. Other lines hide it only while they are visible.
+  warn(text: string): void {
+    this.#warning = text;
+    this.notify(text, 0);
+  }
+  // Closes the line that is visible.
+  dismiss(): void {
+    if (this.notice === this.#warning) this.#warning = '';
+    this.notify(this.#warning, 0);
   }
   announce = (text: string): void => {
     this.announcement = text;
@@ -244,7 +255,7 @@ class App {
       if (this.#store === store) this.#store = new OverlayStore(store, known);
       await this.#store.put(chats, messages);
       this.isLasting = false;
-      this.notify(isFull ? say.errors.storageFull : say.errors.storageLost, 0);
+      this.warn(isFull ? say.errors.storageFull : say.errors.storageLost);
     }
     if (messages.length > 0) this.#show(chats);
     this.#added(messages);
@@ -301,7 +312,9 @@ class App {
       return; // the room is not enough
     }
     this.isLasting = this.#store.isLasting;
-    if (this.isLasting && [say.errors.storageFull, say.errors.storageLost].includes(this.notice)) this.notify('');
+    if (!this.isLasting || ![say.errors.storageFull, say.errors.storageLost].includes(this.#warning)) return;
+    if (this.notice === this.#warning) this.dismiss();
+    else this.#warning = '';
   }
   allMessages(chat: string): Promise<Message[]> {
     return this.#store.messages(chat);

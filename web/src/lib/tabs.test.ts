@@ -28,3 +28,35 @@ it('gives a new tab the answers that are being written', async () => {
   const late = tab('late');
   await vi.waitFor(() => expect(late.heard.ids).toEqual(['1']));
 });
+
+// Locks like the browser's: one holder at a time, in the order of the requests.
+class FakeLocks {
+  #last = new Map<string, Promise<unknown>>();
+  #dead = new Map<string, () => void>();
+  request(name: string, use: () => unknown): Promise<unknown> {
+    const crash = new Promise<void>((resolve) => this.#dead.set(name, this.#dead.get(name) ?? resolve));
+    const done = (this.#last.get(name) ?? Promise.resolve()).then(() => Promise.race([use(), crash]));
+    this.#last.set(name, done);
+    return done;
+  }
+  // Ends the first holder of a lock, as the browser does when its tab crashes.
+  crash(name: string): void {
+    this.#dead.get(name)?.();
+  }
+}
+
+it('forgets the answers of a crashed tab', async () => {
+  const locks = new FakeLocks();
+  vi.stubGlobal('navigator', { locks });
+  const [a, b, c] = [tab('a'), tab('b'), tab('c')];
+  a.tabs.writing(['1']);
+  b.tabs.writing(['2']);
+  await vi.waitFor(() => expect(c.heard.ids).toEqual(['1', '2']));
+  locks.crash('billow-writing-a');
+  await vi.waitFor(() => expect(c.heard.ids).toEqual(['2']));
+  b.tabs.writing([]);
+  await vi.waitFor(() => expect(c.heard.ids).toEqual([]));
+  b.tabs.writing(['3']);
+  await vi.waitFor(() => expect(c.heard.ids).toEqual(['3']));
+  vi.unstubAllGlobals();
+});
