@@ -191,7 +191,7 @@ TEST(HandlerPoolWithTurns, KeepsAThreadForTheTurnAfterOneWithWork) {
   HandlerPool pool(milliseconds(1), [&] { return steps.take(); });
   steps.add([&] {
     EXPECT_TRUE(pool.run(
-        [&] { EXPECT_TRUE(eventually([&] { return is_taken.load(); }, milliseconds(10'000))); }));
+        [&] { EXPECT_TRUE(eventually([&] { return is_taken.load(); }, milliseconds(60'000))); }));
     // Gives the other thread the time to end.
     eventually([&] { return pool.n_threads() == 1; }, milliseconds(50));
   });

@@ -176,8 +176,8 @@ TEST_F(ServerTest, DrainsRunningAndRejectsNewRequests) {
   });
   ASSERT_TRUE(becomes_true([&] { return runners_.n_running() == 1; }));
   bool drained = false;
-  // The server accepts requests for two more seconds. Then it waits for running requests.
-  std::thread draining([&] { drained = server_->drain(milliseconds(2000), milliseconds(60000)); });
+  // The server accepts requests for some more seconds. Then it waits for running requests.
+  std::thread draining([&] { drained = server_->drain(milliseconds(6000), milliseconds(60000)); });
   EXPECT_TRUE(becomes_true([&] { return !server_->not_ready().empty(); }));
   EXPECT_EQ(get("/readyz").status, 503);
   EXPECT_EQ(get("/api/tags").status, 200) << "the delay has not ended";

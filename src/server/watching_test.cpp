@@ -180,9 +180,12 @@ TEST_F(WatchingTest, MemoryAndHistoryHaveRoutes) {
   ASSERT_EQ(memory["models"].size(), 1u);
   EXPECT_EQ(memory["models"][0]["name"], "m:latest");
   EXPECT_EQ(memory["budget_bytes"], uint64_t{1} << 30);
-  const Json history = Json::parse(get("/api/history").body);
+  Json history;
+  ASSERT_TRUE(becomes_true([&] {
+    history = Json::parse(get("/api/history").body);
+    return !history["samples"].empty();
+  }));
   EXPECT_EQ(history["interval_ms"], 2000);
-  ASSERT_FALSE(history["samples"].empty());
   EXPECT_EQ(history["samples"][0].size(), 8u);
   EXPECT_EQ(history["evictions"], Json::array());
   EXPECT_EQ(history["passes"], Json::array());

@@ -219,8 +219,8 @@ TEST(Model, LoadsTheNewVersionOfAModelThatIsReplacedMeanwhile) {
   put(0);
   std::atomic<bool> is_over = false;
   std::jthread writer([&] {
-    for (uint32_t version = 1; version <= 25; ++version) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    for (uint32_t version = 1; version <= 12; ++version) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
       put(version);
     }
     is_over = true;

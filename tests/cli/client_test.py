@@ -5,6 +5,7 @@ import pathlib
 import re
 import signal
 import subprocess
+import threading
 import time
 
 from client_case import DIGEST, ClientCase
@@ -404,10 +405,14 @@ class Run(ClientCase):
     def test_progress_bars_are_not_wider_than_the_terminal(self):
         layer = {"status": "pulling 0123456789ab", "digest": "sha256:01", "total": 3_000_000}
         steps = [{"status": "pulling manifest"}, *({**layer, "completed": n} for n in range(0, 3_000_001, 500_000)), {"status": "success"}]
-        self.answer(POST_api_pull=[part for step in steps for part in (step, 0.15)])
         for columns in (100, 80, 40, 20):
+            half = threading.Event()  # the terminal shows the half
+            self.addCleanup(half.set)
+            self.answer(POST_api_pull=[part for step in steps for part in (step, 0.15, *([half] if step.get("completed") == 1_500_000 else []))])
             term = Job(self.env, "pull", "m", columns=columns)
             self.addCleanup(term.close)
+            term.wait_for("50%" if columns >= 40 else "pulling 01234567")
+            half.set()
             term.wait_for("success")
             lines = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", term.shown.decode()).replace("\r", "\n").split("\n")
             self.assertLess(max(map(len, lines)), columns, lines)
@@ -462,7 +467,7 @@ class Run(ClientCase):
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.assertEqual(run.stdout.read(3), b"Hel")
         run.send_signal(signal.SIGINT)
-        out, err = run.communicate(timeout=10)
+        out, err = run.communicate(timeout=60)
         self.assertEqual((run.returncode, out, err), (130, b"\n\n", b""))
 
 

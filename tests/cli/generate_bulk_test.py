@@ -175,7 +175,7 @@ class Hosts(BulkTest):
                 def held(body, release=release, reached=reached):
                     if body["prompt"] == "text 50":
                         release.wait(120)
-                    if body["prompt"] == "text 64":  # 8 rows per request in flight
+                    if body["prompt"] == "text 65":  # 8 rows per request in flight, so row 49 is written
                         reached.set()
                     return answered(body)
 

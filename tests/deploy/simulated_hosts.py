@@ -63,6 +63,11 @@ def _remove_leftovers():
             subprocess.run(["ip", *command], capture_output=True, check=False)
 
 
+# The project's folder as seen from /tmp; "" if it is elsewhere. The hosts see it, too.
+_PROJECT = pathlib.Path(__file__).resolve().parents[2]
+_BELOW_TMP = str(_PROJECT.relative_to("/tmp")) if _PROJECT.is_relative_to("/tmp") else ""
+
+
 class Network:
     """A bridge and its hosts. Ends all their processes in close(). If this program is killed, the next Network does it."""
 
@@ -106,7 +111,7 @@ class Host:
         self.name, self.address = name, f"{network.subnet}.{number}"
         self._namespace = f"blw{os.getpid()}n{number}"
         self.folder = network.folder / name
-        (self.folder / "tmp").mkdir(parents=True)
+        (self.folder / "tmp" / _BELOW_TMP).mkdir(parents=True)
         _ip("netns", "add", self._namespace)
         self._in("link", "set", "lo", "up")
         outer, inner = f"blw{os.getpid()}v{number}", "eth0"
@@ -124,8 +129,8 @@ class Host:
 
     def start(self, words, log, variables=None):
         """Runs a command there. Returns its process; its output is in FOLDER/LOG."""
-        script = 'mount --bind "$0" /tmp && exec "$@"'
-        command = ["ip", "netns", "exec", self._namespace, "sh", "-c", script, str(self.folder / "tmp"), *map(str, words)]
+        script = 'set -e; [ -z "$1" ] || mount --bind "/tmp/$1" "$0/$1"; mount --rbind "$0" /tmp; shift; exec "$@"'
+        command = ["ip", "netns", "exec", self._namespace, "sh", "-c", script, str(self.folder / "tmp"), _BELOW_TMP, *map(str, words)]
         with (self.folder / log).open("ab") as out:
             process = subprocess.Popen(command, env={**os.environ, **_RAY_VARIABLES, **(variables or {})}, stdin=subprocess.DEVNULL,
                                        stdout=out, stderr=out, cwd="/")

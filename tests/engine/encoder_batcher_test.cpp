@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <thread>
 #include <utility>
@@ -135,6 +136,8 @@ TEST(EncoderBatcher, ParallelPassesGiveTheSameBitsWithinDescribedMemory) {
   EXPECT_LE(use.scratch_granted, foreseen.memory.scratch_bytes(foreseen.max_context));
   several.batcher->set_memory_budget(3 * use.held(), 1);
   EXPECT_TRUE(several.embed(texts).front().error.empty());
+  for (int i = 0; i < 60'000 && several.state().budget_version != 1; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
   EXPECT_EQ(several.state().memory.budget, 3 * use.held()) << "all passes share one budget";
 }
 

@@ -12,7 +12,7 @@
 namespace billow::cli {
 namespace {
 
-// A host that says at the second question that it drains, and ends soon after it.
+// A host that reports at the second check that it drains. It ends after the request that follows.
 class Host {
  public:
   Host() {
@@ -24,15 +24,16 @@ class Host {
                  }};
     routes[1] = {.methods = {http::Method::kGet},
                  .pattern = "/api/tags",
-                 .handler = [](http::Exchange& exchange) {
+                 .handler = [this](http::Exchange& exchange) {
                    exchange.respond(http::text_response(200, "{}"));
+                   if (n_asked_ >= 2) may_end_ = true;
                  }};
     http::ServerOptions options;
     options.host = "127.0.0.1";
     server_.emplace(options, std::move(routes));
     port_ = server_->port();
     ender_ = std::thread([this] {
-      while (n_asked_ < 2) std::this_thread::yield();
+      while (!may_end_) std::this_thread::sleep_for(std::chrono::milliseconds(1));
       server_.reset();
     });
   }
@@ -42,6 +43,7 @@ class Host {
 
  private:
   std::atomic<int> n_asked_ = 0;
+  std::atomic<bool> may_end_ = false;
   uint16_t port_ = 0;
   std::optional<http::Server> server_;
   std::thread ender_;

@@ -130,15 +130,17 @@ TEST(EmbedBatcher, SV_2_FI_8_OneBadTextFailsAlone) {
 }
 
 TEST(EmbedBatcher, PK_17_ALoneTextStartsImmediately) {
-  FakeEmbedders fake({});
-  std::vector<milliseconds> waits;
-  double min = 1.0;
-  for (int i = 0; i < 20; ++i) fake.batcher->embed({{text_of(10)}});
-  const EmbedState state = fake.batcher->state();
-  const Histogram& wait = state.counts.queue_wait_seconds;
-  min = wait.sum() / static_cast<double>(wait.n_values());
-  EXPECT_LT(min, 0.02);             // limit for a loaded machine
-  EXPECT_GE(wait.counts()[0], 5u);  // below half a millisecond
+  // A batcher that waits for more texts does so each time. On a busy machine, any thread may wait.
+  constexpr int kMaxRounds = 50;
+  bool is_immediate = false;
+  for (int round = 0; round < kMaxRounds && !is_immediate; ++round) {
+    FakeEmbedders fake({});
+    for (int i = 0; i < 20; ++i) fake.batcher->embed({{text_of(10)}});
+    const Histogram wait = fake.batcher->state().counts.queue_wait_seconds;
+    const double mean = wait.sum() / static_cast<double>(wait.n_values());
+    is_immediate = mean < 0.02 && wait.counts()[0] >= 5;  // five below half a millisecond
+  }
+  EXPECT_TRUE(is_immediate);
 }
 
 TEST(EmbedBatcher, MT_1_OnePassIsCountedOnce) {

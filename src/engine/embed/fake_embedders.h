@@ -24,7 +24,7 @@ struct FakeEmbedders {
 
   // Waits until n texts are queued.
   void wait_for_pending(size_t n) const {
-    for (int i = 0; i < 10000 && batcher->state().load.n_pending_texts != n; ++i)
+    for (int i = 0; i < 60'000 && batcher->state().load.n_pending_texts != n; ++i)
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     if (batcher->state().load.n_pending_texts != n)
       throw std::runtime_error("the expected number of texts is not queued");
@@ -32,7 +32,7 @@ struct FakeEmbedders {
   // MT-4, P-6: waits until the batcher is idle. Returns whether all counters of current work are 0
   // and no text was lost.
   bool is_clean() const {
-    if (!batcher->wait_until_idle(std::chrono::milliseconds(10000))) return false;
+    if (!batcher->wait_until_idle(std::chrono::milliseconds(60'000))) return false;
     const EmbedState state = batcher->state();
     const EmbedLoad& load = state.load;
     const size_t n_left = load.n_pending_texts + load.n_pending_tokens + load.n_active_tokens +
