@@ -184,15 +184,13 @@ void ModelState::clear_runner() {
   wanted_bytes = promised_bytes = 0;
   ask_is_pending = is_asking = false;
   expires_at = kNever;
-  stop_barrier = drain_barrier = drained_for = kNoBarrier;
+  drain_barrier = drained_for = kNoBarrier;
   n_loaded = 0;
 }
 
-void ModelState::clear_crashed_runner(Time now) {
-  const Arrival barrier = stop_barrier;
+void ModelState::clear_runner_for_next(Time now) {
   kept_until = is_stopping() ? Time{} : later(now, session);
   clear_runner();
-  stop_barrier = barrier;
 }
 
 }  // namespace billow::scheduler

@@ -63,7 +63,7 @@ struct ModelState {
   bool wants_all = false;       // a load ran out of memory: retry with the whole budget
 
   Duration session{};
-  Time kept_until{};                  // after a crash: the next runner keeps the session until then
+  Time kept_until{};  // after an unwanted end: the next runner keeps the session until then
   Time expires_at = kNever;           // while idle
   Arrival stop_barrier = kNoBarrier;  // stopping: later arrivals wait for the next runner
   Arrival drain_barrier = kNoBarrier;  // like stop_barrier, because another model needs its memory
@@ -110,11 +110,11 @@ struct ModelState {
 
   // Removes a running request. Its memory counts as idle immediately, before the runner reports it.
   void release(RequestId id, Time now);
-  // Resets the state after the runner has ended. The caller must handle the running requests.
+  // Resets the state after the runner has ended. The caller must handle the running requests. A
+  // promise to stop stays for the requests that arrived before it: see Planner::end_kept_stops().
   void clear_runner();
-  // The same after a crash, so that the next runner has the same session and the same promise to
-  // stop after the requests that are to be done again.
-  void clear_crashed_runner(Time now);
+  // The same if the planner did not want the end, so that the next runner has the same session.
+  void clear_runner_for_next(Time now);
 };
 
 }  // namespace billow::scheduler

@@ -169,10 +169,10 @@ Actions Planner::runner_gone(const std::string& key, const ProcessEnd& end,
     if (model.crashes.given_up(now_)) fail_waiting(model, text);
     refuse_culprits(model);
   }
-  if (phase == Phase::kUnloading)
+  if (phase == Phase::kUnloading && !model.wants_all)
     model.clear_runner();
   else
-    model.clear_crashed_runner(now_);
+    model.clear_runner_for_next(now_);
   return finish(now);
 }
 
@@ -253,7 +253,8 @@ Actions Planner::stop(const std::string& key, Time now) {
     model.kept_until = Time{};
     set_session(model, Duration::zero());
     const bool stays = model.phase == Phase::kReady || model.phase == Phase::kLoading;
-    if (stays && !model.is_stopping()) model.stop_barrier = next_arrival_;
+    const bool comes = !model.waiting.empty();  // it is loaded for the requests that wait
+    if ((stays || comes) && !model.is_stopping()) model.stop_barrier = next_arrival_;
   }
   return finish(now);
 }

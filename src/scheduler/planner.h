@@ -90,7 +90,7 @@ class Planner {
   // In planner_pass.cpp: the actions that follow from the state.
   void pass();
   void hold_bulk_back();
-  void end_stops_of_crashed();
+  void end_kept_stops();
   void end_stuck_loads();
   void grow_running();
   void refuse_impossible();

@@ -158,6 +158,32 @@ TEST(Death, KeepsThePromiseToStop) {
   EXPECT_EQ(fake.planner.wakes_at(), fake.now + minutes(5));
 }
 
+TEST(Stop, HoldsForTheRetryOfALoad) {
+  Fake fake(options_of());
+  fake.arrive(1, "a");
+  EXPECT_EQ(fake.stop("a"), kNothing);
+  EXPECT_EQ(fake.arrive(2, "a"), kNothing);
+  EXPECT_EQ(fake.load_failed("a", {true, "no memory"}), (Words{"unload a"}));
+  EXPECT_EQ(fake.gone("a"), (Words{"load a 1000"}));
+  EXPECT_EQ(fake.loaded("a"), (Words{"assign 1 a"}));
+  EXPECT_EQ(fake.finish(1), (Words{"unload a"}));
+  EXPECT_EQ(fake.gone("a"), (Words{"load a 110"}));  // for the later request
+}
+
+TEST(Stop, HoldsForRequestsThatWaitForALoad) {
+  Fake fake(options_of());
+  fake.arrive(1, "b");
+  EXPECT_EQ(fake.arrive(2, "a"), kNothing);  // one load at a time
+  EXPECT_EQ(fake.stop("a"), kNothing);
+  EXPECT_EQ(fake.loaded("b"), (Words{"assign 1 b", "load a 110"}));
+  EXPECT_EQ(fake.loaded("a"), (Words{"assign 2 a"}));
+  EXPECT_EQ(fake.finish(2), (Words{"unload a"}));
+  fake.gone("a");
+  EXPECT_EQ(fake.arrive(3, "a"), (Words{"load a 110"}));
+  fake.loaded("a");
+  EXPECT_EQ(fake.finish(3), kNothing);
+}
+
 TEST(Death, RetriesRequestsThatStreamedNothing) {
   Fake fake(options_of(3));
   fake.arrive(1, "a");

@@ -15,7 +15,7 @@ namespace billow::scheduler {
 void Planner::pass() {
   hold_bulk_back();
   end_stuck_loads();
-  end_stops_of_crashed();
+  end_kept_stops();
   grow_running();
   refuse_impossible();
   // Assigns requests that fit now, so that no other model can take their memory.
@@ -33,8 +33,8 @@ void Planner::hold_bulk_back() {
   for (auto& [key, model] : models_) model.holds_bulk_back = holds;
 }
 
-// A model whose runner has crashed has stopped when no request before the stop can be done again.
-void Planner::end_stops_of_crashed() {
+// A model without a runner has stopped when no request that arrived before the stop waits.
+void Planner::end_kept_stops() {
   for (auto& [key, model] : models_)
     if (!model.has_runner() && model.first() == nullptr) model.stop_barrier = kNoBarrier;
 }
