@@ -18,6 +18,9 @@ constexpr std::string_view kRefusalNames[kNumRefusals] = {"no_key", "unknown_key
 // Retry-After while an account has too many requests: nobody knows when one of them ends.
 constexpr int64_t kBusySeconds = 1;
 
+// A file that is different at this many checks is read, because a revoked key must not stay valid.
+constexpr int kMaxChecks = 10;
+
 int64_t nanoseconds(const timespec& time) {
   return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
@@ -126,12 +129,18 @@ std::shared_ptr<Account> KeyRing::account(std::string_view name) const {
 void KeyRing::refresh(Time now) {
   const std::scoped_lock turn(refresh_mutex_);
   const std::optional<Version> current = version();
-  const bool was_changed = std::exchange(is_changed_, current != seen_);
-  if (!is_changed_ || !was_changed) return;
+  if (current == seen_) {
+    changed_.reset();
+    return;
+  }
+  const bool is_whole = changed_ && changed_->version == current;
+  const int n_checks = changed_ ? changed_->n_checks + 1 : 1;
+  changed_ = {current, n_checks};
+  if (!is_whole && n_checks < kMaxChecks) return;
   try {
     read(now);
     seen_ = current;
-    is_changed_ = false;
+    changed_.reset();
     read_failure_.clear();
     log::info("API keys were read again from " + path_);
   } catch (const std::exception& error) {
@@ -142,7 +151,7 @@ void KeyRing::refresh(Time now) {
                                                known->code() == ErrorCode::kTooLarge);
     if (is_wrong || !current) {
       seen_ = current;
-      is_changed_ = false;
+      changed_.reset();
     }
     if (std::exchange(read_failure_, error.what()) != error.what())
       log::warn(read_failure_ + "; the API keys stay as they were");

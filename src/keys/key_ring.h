@@ -105,10 +105,10 @@ class KeyRing {
   // Returns the account of this name; null if the file has no such key any more.
   std::shared_ptr<Account> account(std::string_view name) const;
 
-  // Reads the file again if it has changed. The call after the one that sees the change reads it,
-  // because a program may still be writing the file in place. If the file cannot be read or has a
-  // fault, the keys stay, and one line goes to the log. The same fault of the same file is reported
-  // once.
+  // Reads the file again if it has changed and two calls see the same version: a program may be
+  // writing the file in place. Each tenth call reads a file that changes all the time. If the file
+  // cannot be read or has a fault, the keys stay, and one line goes to the log. The same fault of
+  // the same file is reported once.
   void refresh(Time now);
 
   // Counts a refused request that belongs to no account.
@@ -130,6 +130,10 @@ class KeyRing {
     uint64_t number = 0;
     bool operator==(const Version&) const = default;
   };
+  struct Changed {
+    std::optional<Version> version;  // none: the file is missing
+    int n_checks = 0;                // that saw a new version
+  };
   using Accounts = std::map<std::string, std::shared_ptr<Account>, std::less<>>;
 
   std::optional<Version> version() const;
@@ -138,7 +142,7 @@ class KeyRing {
   const std::string path_;
   std::mutex refresh_mutex_;  // one refresh at a time; guards the next three members
   std::optional<Version> seen_;
-  bool is_changed_ = false;   // the last refresh saw a new version, which is not read yet
+  std::optional<Changed> changed_;  // the last refresh saw a new version, which is not read yet
   std::string read_failure_;  // of the last refresh; empty: the file was read
   mutable std::mutex mutex_;  // guards the members below
   std::map<store::Digest, std::shared_ptr<Account>> by_digest_;

@@ -260,13 +260,18 @@ std::string revoke_key(std::string_view text, std::string_view name, const std::
   for (const toml::table* table : tables)
     if (table->source().begin.line > first)
       last = std::min<size_t>(last, table->source().begin.line);
-  std::string made;
-  size_t line = 1;
-  for (std::string_view rest = text; !rest.empty(); ++line) {
-    const size_t end = std::min(rest.find('\n'), rest.size() - 1) + 1;
-    if (line < first || line >= last) made += rest.substr(0, end);
-    rest.remove_prefix(end);
+  std::vector<std::string_view> lines;
+  for (std::string_view rest = text; !rest.empty(); rest.remove_prefix(lines.back().size()))
+    lines.push_back(rest.substr(0, std::min(rest.find('\n'), rest.size() - 1) + 1));
+  // Comments above the next table belong to that table.
+  last = std::min(last, lines.size() + 1);
+  for (; last > first + 1; --last) {
+    const std::string_view above = trimmed(lines[last - 2], " \t\r\n");
+    if (!above.empty() && !above.starts_with('#')) break;
   }
+  std::string made;
+  for (size_t line = 1; line <= lines.size(); ++line)
+    if (line < first || line >= last) made += lines[line - 1];
   // In another form, such as key = [{...}], one line can have several keys.
   if (parse_keys(made, path).size() + 1 != keys.size())
     refuse(path, fmt::format("cannot remove the key '{}' from this form of file; write [[key]] for "

@@ -94,6 +94,8 @@ TEST(KeysFile, AddsAndRevokesKeysAndKeepsTheOtherLines) {
   const std::string only_bob = revoke_key(both, "ann", "keys.toml");
   EXPECT_EQ(parse_keys(only_bob, "keys.toml").size(), 1U);
   EXPECT_TRUE(only_bob.starts_with("# keep this line\n"));
+  const std::string with_note = add_key(old + "\n# for a month\n", bob, "keys.toml");
+  EXPECT_NE(revoke_key(with_note, "ann", "keys.toml").find("# for a month\n"), std::string::npos);
   EXPECT_EQ(why([&] { revoke_key(both, "bobb", "keys.toml"); }),
             "keys.toml has no key 'bobb'; did you mean 'bob'?");
 }
