@@ -27,7 +27,10 @@ KeptFiles::KeptFiles(const std::string& folder, const std::string& model,
   for (const LocalFile& file : files) {
     struct stat status{};
     (void)::stat(file.path.c_str(), &status);  // the reader of a missing file reports it
-    text_ += fmt::format("{} {} {} {}\n", status.st_dev, status.st_ino, status.st_size, file.path);
+    // The times show a change while the files were sent.
+    text_ += fmt::format("{} {} {} {}.{:09} {}.{:09} {}\n", status.st_dev, status.st_ino,
+                         status.st_size, status.st_mtim.tv_sec, status.st_mtim.tv_nsec,
+                         status.st_ctim.tv_sec, status.st_ctim.tv_nsec, file.path);
   }
 }
 

@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <filesystem>
 #include <string>
+#include <thread>
 
 #include "base/test_folder.h"
 
@@ -31,6 +33,16 @@ TEST_F(KeptFilesTest, NoticesARenamedFolder) {
   fs::rename(folder_.file("models"), folder_.file("old"));
   fs::rename(folder_.file("new"), folder_.file("models"));
   EXPECT_FALSE(files("models/x.gguf").are_stored());
+}
+
+// A trainer may write into a file while the file is sent.
+TEST_F(KeptFilesTest, NoticesAChangeOfTheSameSize) {
+  write_test_file(folder_.file("x.gguf"), "old");
+  const KeptFiles before = files("x.gguf");
+  std::this_thread::sleep_for(std::chrono::milliseconds(10));  // the resolution of file times
+  write_test_file(folder_.file("x.gguf"), "new");
+  before.store();
+  EXPECT_FALSE(files("x.gguf").are_stored());
 }
 
 TEST_F(KeptFilesTest, NoticesAnotherTargetOfALink) {
