@@ -185,8 +185,15 @@ int chat(engine::Engine& engine, const GenerateOptions& options, const GenerateS
     if (!line.empty()) editor->add_to_history(line);
     if (line.empty() || line == "/clear") continue;
     messages.push_back({{"role", "user"}, {"content", utf8::sanitized(line)}});
-    const std::vector<int32_t> prompt =
-        fitting_prompt(prompter, messages, longest_prompt(settings));
+    std::vector<int32_t> prompt;
+    try {
+      prompt = fitting_prompt(prompter, messages, longest_prompt(settings));
+    } catch (const Error& error) {
+      if (!terminal) throw;
+      log::warn(error.what());  // the conversation continues without this message
+      messages.erase(messages.size() - 1);
+      continue;
+    }
     Console console({.progress = !options.quiet});
     std::optional<InterruptWatch> watch;
     if (terminal) watch.emplace([] { Interrupt::record(SIGINT); });

@@ -472,6 +472,21 @@ class Generate(ProgramTest):
             self.assertTrue(job.has_own_modes())
             self.assertEqual(pathlib.Path(home, ".ollama/history").read_text(), "hello\n")
 
+    def test_a_message_that_is_too_long_does_not_end_a_chat(self):
+        with tempfile.TemporaryDirectory() as home:
+            job = Job({"HOME": home}, "generate", "--model", str(self.model), "--chat", "--ignore-eos", "--max-tokens", "20", "--quiet",
+                      *map(str, SMALL_CONTEXT))
+            self.addCleanup(job.close)
+            job.wait_for(">>> ")
+            job.send("long " * 600 + "\r")
+            job.wait_for("shorten them or allow a larger context")
+            job.wait_for(">>> ")
+            job.send("hello\r")
+            job.wait_for("hello")
+            job.wait_for(">>> ")
+            job.send("/bye\r")
+            self.assertEqual(job.wait(), 0)
+
     def test_a_signal_ends_an_answer_of_a_chat_but_not_the_chat(self):
         process = self.start("--chat")
         for message in (b"hello\n", b"again\n"):

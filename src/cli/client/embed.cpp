@@ -170,6 +170,8 @@ void run(Options options, const std::vector<std::string>& words) {
   size_t n_cut = 0;
   try {
     n_cut = run_all(options, queue, texts, output);
+    // Ctrl-C also ends the program that writes the rows into a pipe. What came is not all.
+    if (watch && watch->interrupted()) throw Error(ErrorCode::kIo, "interrupted");
   } catch (...) {
     output.checkpoint();
     if (watch && watch->interrupted()) end_with(exit_status_of(SIGINT));

@@ -226,6 +226,8 @@ void run(const CLI::App& command, const GenerateOptions& options) {
   if (!bulk.out.empty()) watch.emplace([&queue] { queue.cancel(); });
   try {
     run_all(bulk, queue, rows, results);
+    // Ctrl-C also ends the program that writes the rows into a pipe. What came is not all.
+    if (watch && watch->interrupted()) throw Error(ErrorCode::kIo, "interrupted");
   } catch (...) {
     results.checkpoint();
     if (watch && watch->interrupted()) end_with(exit_status_of(SIGINT));

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/log.h"
 #include "gguf/atomic_file.h"
 #include "store/folder.h"
 
@@ -73,8 +74,14 @@ PartFile::PartFile(std::string path, std::string job)
   file_ = ::open(part_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
   if (file_ < 0) throw system_error("cannot write", part_, errno);
   try {
-    if (::flock(file_, LOCK_EX | LOCK_NB) != 0 || !is_file_at(file_, part_))
-      throw FileInUse(part_ + ": another process is writing it");
+    if (::flock(file_, LOCK_EX | LOCK_NB) != 0) {
+      const bool has_no_locks =
+          errno == ENOLCK || errno == EOPNOTSUPP || errno == ENOSYS || errno == EINVAL;
+      if (errno == EWOULDBLOCK) throw FileInUse(part_ + ": another process is writing it");
+      if (!has_no_locks) throw system_error("cannot lock", part_, errno);
+      log::warn(part_ + ": this file system has no locks; do not run the same job twice");
+    }
+    if (!is_file_at(file_, part_)) throw FileInUse(part_ + ": another process is writing it");
     if (!resume()) restart();
   } catch (...) {
     ::close(file_);
