@@ -219,11 +219,7 @@ bool PrefixFile::make_room(uint64_t n_bytes) {
   return fits();
 }
 
-uint64_t PrefixFile::max_record_bytes() const noexcept {
-  uint64_t sum = record_head_bytes(block_bytes_.size());
-  for (const size_t n : block_bytes_) sum += n;
-  return sum;
-}
+uint64_t PrefixFile::head_bytes() const noexcept { return record_head_bytes(block_bytes_.size()); }
 
 PrefixFile::Room PrefixFile::reserve(uint64_t n_bytes) {
   const File& newer = files_[newer_];

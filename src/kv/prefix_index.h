@@ -145,6 +145,9 @@ class PrefixIndex {
   bool is_to_be_written(const Entry& entry) const;
   void wait_for_disk(Entry& entry);
   std::vector<Entry*> without_record(Entry& entry) const;
+  bool is_unwritten(const Entry& entry, size_t group) const;
+  uint64_t bytes_to_write(const Entry& entry) const;
+  uint64_t bytes_of_text(const Entry& entry) const;
   [[nodiscard]] bool write(Entry& entry);
   [[nodiscard]] bool write_record(Entry& entry);
   void forget_places(uint8_t file);

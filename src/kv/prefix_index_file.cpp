@@ -42,16 +42,38 @@ void PrefixIndex::attach(std::unique_ptr<PrefixFile> file) {
   });
 }
 
-// Returns whether the entry has a block in memory that is not in the newer file.
+// Returns whether the entry has a block of the group in memory that is not in the newer file.
+bool PrefixIndex::is_unwritten(const Entry& entry, size_t group) const {
+  if (entry.blocks[group] == kNoBlock) return false;
+  return entry.stored == nullptr || !entry.stored->blocks[group] ||
+         entry.stored->blocks[group]->file != file_->newer();
+}
+
 bool PrefixIndex::is_to_be_written(const Entry& entry) const {
   if (file_ == nullptr || !is_writable_ || entry.adapter != 0 || entry.waiting) return false;
-  for (size_t g = 0; g < entry.blocks.size(); ++g) {
-    if (entry.blocks[g] == kNoBlock) continue;
-    if (entry.stored == nullptr || !entry.stored->blocks[g] ||
-        entry.stored->blocks[g]->file != file_->newer())
-      return true;
-  }
+  for (size_t g = 0; g < entry.blocks.size(); ++g)
+    if (is_unwritten(entry, g)) return true;
   return false;
+}
+
+// Returns the bytes that write_record() appends for the entry.
+uint64_t PrefixIndex::bytes_to_write(const Entry& entry) const {
+  uint64_t sum = file_->head_bytes();
+  for (size_t g = 0; g < entry.blocks.size(); ++g)
+    if (is_unwritten(entry, g)) sum += cache_.pool(g).block_bytes();
+  return sum;
+}
+
+// Returns the bytes on disk of the text up to the entry, after all of it is written. Most entries
+// of a model with states have no block of that group.
+uint64_t PrefixIndex::bytes_of_text(const Entry& entry) const {
+  uint64_t sum = 0;
+  for (const Entry* e = &entry; e != nullptr; e = e->parent) {
+    sum += file_->head_bytes();
+    for (size_t g = 0; g < e->blocks.size(); ++g)
+      if (has(*e, g, true)) sum += cache_.pool(g).block_bytes();
+  }
+  return sum;
 }
 
 void PrefixIndex::wait_for_disk(Entry& entry) {
@@ -101,13 +123,14 @@ void PrefixIndex::forget_emptied() {
 
 // Returns false if the disk fails. Skips a text that is longer than a file.
 bool PrefixIndex::write(Entry& entry) {
-  const uint64_t bytes_of_record = file_->max_record_bytes();
   // A turn would empty a file in vain. The beginning of the text stays on disk.
-  if ((entry.depth + 1) * bytes_of_record > file_->max_bytes()) return true;
+  if (bytes_of_text(entry) > file_->max_bytes()) return true;
   forget_emptied();
   for (int turns = 0; turns < 2; ++turns) {
     const std::vector<Entry*> chain = without_record(entry);
-    const PrefixFile::Room room = file_->reserve(chain.size() * bytes_of_record);
+    uint64_t n_bytes = 0;
+    for (const Entry* e : chain) n_bytes += bytes_to_write(*e);
+    const PrefixFile::Room room = file_->reserve(n_bytes);
     if (room == PrefixFile::Room::kNone) return true;
     if (room == PrefixFile::Room::kReserved)
       return std::ranges::all_of(chain, [this](Entry* e) { return write_record(*e); });
@@ -122,10 +145,7 @@ bool PrefixIndex::write_record(Entry& entry) {
   const uint8_t newer = file_->newer();
   std::vector<std::span<const std::byte>> blocks(entry.blocks.size());
   for (size_t g = 0; g < blocks.size(); ++g) {
-    if (entry.blocks[g] == kNoBlock) continue;
-    if (entry.stored != nullptr && entry.stored->blocks[g] &&
-        entry.stored->blocks[g]->file == newer)
-      continue;
+    if (!is_unwritten(entry, g)) continue;
     const BlockPool& pool = cache_.pool(g);
     blocks[g] = {pool.base() + entry.blocks[g] * pool.block_bytes(), pool.block_bytes()};
   }

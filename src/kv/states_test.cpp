@@ -5,6 +5,7 @@
 #include <numeric>
 #include <random>
 
+#include "base/test_folder.h"
 #include "kv/block_table.h"
 #include "kv/cache.h"
 #include "kv/prefix_index.h"
@@ -212,6 +213,31 @@ TEST(DraftStates, DoNothingForModelsWithoutStates) {
   BlockTable table(cache);
   ASSERT_TRUE(table.grow(300) && table.grow_draft(100, 300));
   EXPECT_EQ(table.settle_draft(200), 200u);
+}
+
+// Only each fourth entry has a state, so a text takes less than half of what it would otherwise.
+TEST_F(StateTables, ATextIsOnDiskIfItsBlocksFitIntoAFile) {
+  const TestFolder folder;
+  constexpr size_t kBlocks = 20;
+  const uint64_t block = cache.layout().groups[0].block_bytes;
+  std::string why;
+  auto file = PrefixFile::open({.folder = folder.file("prefixes"),
+                                .max_bytes = 2 * 60 * block,
+                                .name = "m",
+                                .contents = "/proc/self/exe\nmodel"},
+                               cache.layout(), &why);
+  ASSERT_NE(file, nullptr) << why;
+  index.attach(std::move(file));
+  std::vector<int32_t> tokens(kBlocks * kBlockPositions);
+  std::iota(tokens.begin(), tokens.end(), 1);
+  BlockTable table(cache);
+  size_t n_held = 0;
+  for (size_t n = 1; n <= kBlocks; ++n) {
+    evaluate(table, n_held, n * kBlockPositions, kBlockPositions, {});
+    index.insert(std::span(tokens).first(n_held), table, {});
+  }
+  while (index.has_to_write()) index.write_one();
+  EXPECT_EQ(index.on_disk(tokens).n_tokens, tokens.size());
 }
 
 }  // namespace
