@@ -144,7 +144,9 @@ Engine::Engine(gguf::File file, const EngineOptions& options)
                [this] {
                  return adapters_.drop_idle() ||
                         (picture_reader_ != nullptr && picture_reader_->drop_idle());
-               }}),
+               },
+           .other_cached_bytes =
+               [this] { return picture_reader_ != nullptr ? picture_reader_->idle_bytes() : 0; }}),
       max_sequences_(options.max_sequences),
       asks_for_memory_(options.asks_for_memory),
       defers_trim_(options.defers_trim),
@@ -435,8 +437,20 @@ void Engine::end(Sequence& sequence, FinishReason reason) {
   if (running_.empty() && picture_reader_) picture_reader_->cancel();
 }
 
+// Grants a rung and the scratch memory of its steps, or nothing.
+bool Engine::grant_context(SequenceContext& context, size_t rung) {
+  const uint64_t scratch = scratch_granted_;
+  const size_t positions = step_positions_;
+  if (!grant_step_scratch(rung)) return false;
+  if (kv_.grant_rung(context, rung)) return true;
+  ledger_.give_back(context::MemoryClass::kScratch, scratch_granted_ - scratch);
+  scratch_granted_ = scratch;
+  step_positions_ = positions;
+  return false;
+}
+
 bool Engine::grant_rung(Sequence& sequence, size_t rung) {
-  const bool granted = grant_step_scratch(rung) && kv_.grant_rung(sequence.context_, rung);
+  const bool granted = grant_context(sequence.context_, rung);
   sequence.refused_rung_ = granted ? 0 : rung;
   if (granted) sequence.denied_ = false;
   return granted;
@@ -566,14 +580,19 @@ void Engine::begin_refill(Sequence& sequence, Clock::time_point start) {
   sequence.n_read_ = sequence.tokens_.size();
 }
 
-// All wait for memory, and none of them will free any: ends the last one that has some.
+// All wait for memory, and none of them will free any: ends the one whose picture lacks most, or
+// the last one that has memory.
 void Engine::end_for_memory() {
   if (running_.empty()) return embeds_.fail_next("no memory for a text; " + budget_left());
   const auto holds = [](const std::shared_ptr<Sequence>& sequence) {
     return sequence->context_.granted_bytes() != 0;
   };
   const auto last = std::ranges::find_if(running_.rbegin(), running_.rend(), holds);
-  const std::shared_ptr<Sequence> sequence = last != running_.rend() ? *last : running_.front();
+  const auto largest = std::ranges::max_element(
+      running_, {}, [](const auto& one) { return one->refused_picture_bytes_; });
+  const std::shared_ptr<Sequence> sequence = (*largest)->refused_picture_bytes_ != 0 ? *largest
+                                             : last != running_.rend()               ? *last
+                                                                       : running_.front();
   const SequenceContext& context = sequence->context_;
   const size_t rung =
       context.granted_bytes() != 0 ? context.next(sequence->n_pending()).rung : context.rung();

@@ -317,6 +317,7 @@ class Engine {
   [[nodiscard]] bool grant_step_scratch(size_t n_positions);
   void check_fits(const context::ContextPlan& context_plan, size_t rung, uint64_t n_more = 0) const;
   std::string budget_left() const;
+  [[nodiscard]] bool grant_context(SequenceContext& context, size_t rung);
   [[nodiscard]] bool grant_rung(Sequence& sequence, size_t rung);
   [[nodiscard]] bool admit(Sequence& sequence);
   [[nodiscard]] bool make_room(Sequence& sequence);

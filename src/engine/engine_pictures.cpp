@@ -57,17 +57,17 @@ bool Engine::begin_picture_pass() {
   std::vector<std::shared_ptr<Picture>> pictures;
   size_t n_patches = 0;
   bool any_found = false;
-  Sequence* first = nullptr;  // the owner of the first picture
+  std::vector<std::pair<Sequence*, std::shared_ptr<Picture>>> firsts;  // of each sequence
   const auto add = [&](Sequence& sequence, const std::shared_ptr<Picture>& picture) {
     if (picture_reader_->find(*picture)) {
       any_found = true;
       return;
     }
+    if (firsts.empty() || firsts.back().first != &sequence) firsts.emplace_back(&sequence, picture);
     const auto is_same = [&](const auto& one) { return one->digest == picture->digest; };
     const size_t n = patches_of(*picture);
     if (std::ranges::any_of(pictures, is_same)) return;
     if (!pictures.empty() && n_patches + n > kMaxPatches) return;
-    if (pictures.empty()) first = &sequence;
     pictures.push_back(picture);
     n_patches += n;
   };
@@ -80,20 +80,18 @@ bool Engine::begin_picture_pass() {
       add(*sequence, picture);
   }
   if (pictures.empty()) return any_found;
-  const auto granted = [&] {
-    return kv_.grant(context::MemoryClass::kScratch,
-                     picture_reader_->pass_bytes(pictures, n_threads));
+  const auto begin = [&](std::span<const std::shared_ptr<Picture>> of_pass) {
+    const uint64_t n_bytes = picture_reader_->pass_bytes(of_pass, n_threads);
+    if (!kv_.grant(context::MemoryClass::kScratch, n_bytes)) return false;
+    picture_reader_->begin({of_pass.begin(), of_pass.end()}, n_threads);
+    return true;
   };
-  bool is_granted = granted();
-  if (!is_granted && pictures.size() > 1) {
-    pictures.resize(1);
-    is_granted = granted();
-  }
-  if (is_granted) {
-    picture_reader_->begin(std::move(pictures), n_threads);
-  } else {
-    first->refused_picture_bytes_ = picture_reader_->pass_bytes(pictures, n_threads);
-    if (rows_before_picture(*first, 1) == 0) first->waiting_ = true;
+  if (pictures.size() > 1 && begin(pictures)) return any_found;
+  // One picture at a time. A picture that is too large does not hold up those of other sequences.
+  for (const auto& [sequence, picture] : firsts) {
+    if (begin({&picture, 1})) return any_found;
+    sequence->refused_picture_bytes_ = picture_reader_->pass_bytes({&picture, 1}, n_threads);
+    if (rows_before_picture(*sequence, 1) == 0) sequence->waiting_ = true;
   }
   return any_found;
 }

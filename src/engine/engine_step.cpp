@@ -37,10 +37,7 @@ std::vector<size_t> Engine::pending_rows() {
   }
   if (!embeds_.empty()) {
     n_pending.push_back(embeds_.admit(
-        n_batch_,
-        [this](SequenceContext& context, size_t n) {
-          return grant_step_scratch(n) && kv_.grant_rung(context, n);
-        },
+        n_batch_, [this](SequenceContext& context, size_t n) { return grant_context(context, n); },
         [this](const std::shared_ptr<Adapters::Entry>& entry) { return use_adapter(entry); }));
   }
   return n_pending;

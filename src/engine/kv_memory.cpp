@@ -38,6 +38,7 @@ KvMemory::KvMemory(context::Ledger& ledger, const std::vector<kv::LayerNeed>& ne
       max_cached_(options.max_cached),
       other_groups_(options.other_groups),
       drop_other_(options.drop_other),
+      other_cached_bytes_(options.other_cached_bytes),
       has_several_nodes_(cpu::has_several_nodes()) {
   spread();
   if (options.sessions.folder.empty() || options.sessions.max_bytes == 0 || max_cached_ == 0)
@@ -75,10 +76,19 @@ uint64_t KvMemory::bytes_for(const context::ContextPlan& context_plan, size_t ru
 // If memory was evicted, returns it to the system before new memory is used.
 bool KvMemory::grant(MemoryClass memory_class, uint64_t n_bytes) {
   bool granted = ledger_.grant(memory_class, n_bytes);
-  if (granted) return true;
+  if (granted || !would_fit(n_bytes)) return granted;
   while (!granted && drop_anything()) granted = ledger_.grant(memory_class, n_bytes);
   trim();
   return granted;
+}
+
+// Returns whether the bytes fit if all cached memory is evicted. If not, an eviction gains nothing.
+bool KvMemory::would_fit(uint64_t n_bytes) const {
+  const context::Ledger::Account account = ledger_.account();
+  const uint64_t cached = account.of(MemoryClass::kKvCached) +
+                          account.of(MemoryClass::kAdaptersCached) +
+                          (other_cached_bytes_ ? other_cached_bytes_() : 0);
+  return n_bytes <= saturating_subtract(account.budget, saturating_subtract(account.total, cached));
 }
 
 // Evicts data that can be read again in milliseconds before KV that must be computed again.

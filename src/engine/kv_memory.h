@@ -31,6 +31,8 @@ struct KvMemoryOptions {
   kv::PrefixFileOptions sessions = {};
   // Frees cached memory of another kind. Returns false if there is none.
   std::function<bool()> drop_other = {};
+  // Returns the bytes that drop_other() can free, except for adapters.
+  std::function<uint64_t()> other_cached_bytes = {};
 };
 
 class KvMemory {
@@ -102,6 +104,7 @@ class KvMemory {
  private:
   // On several NUMA nodes, puts the memory on all of them.
   void spread();
+  bool would_fit(uint64_t n_bytes) const;
   bool drop_anything();
   bool drop_cached();
   bool evict_oldest();
@@ -116,6 +119,7 @@ class KvMemory {
   uint64_t evicted_bytes_ = 0;
   std::vector<kv::Group> other_groups_;
   std::function<bool()> drop_other_;
+  std::function<uint64_t()> other_cached_bytes_;
   bool has_several_nodes_;
 };
 

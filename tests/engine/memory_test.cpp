@@ -173,6 +173,30 @@ TEST(Budget, IfAllWaitTheLastEndsWithAnErrorAndTheOthersContinue) {
   expect_nothing_held(model.engine);
 }
 
+// A wider context is tried at each overflow. A refusal must not cost other conversations their KV,
+// nor keep the scratch memory of the wider context.
+TEST(Budget, ARefusedRungTakesNothing) {
+  TinyEngine tiny(kModel, {.n_batch = 64,
+                           .memory_budget = needs().fixed + needs().rung128 + needs().rung64,
+                           .max_cached = UINT64_MAX});
+  Engine& engine = tiny.engine;
+  (void)engine.start(random_tokens(70, 300, 1), greedy(20, {128}));
+  while (!engine.idle()) engine.step();
+  const uint64_t cached = engine.memory().kv_cached;
+  ASSERT_GT(cached, 0u);
+  const SequenceOptions options = greedy(100, {64, 512}, OverflowPolicy::kRefill);
+  const auto sequence = engine.start(random_tokens(18, 300, 2), options);
+  engine.step();
+  const uint64_t scratch = engine.memory().scratch_granted;
+  while (sequence->events().empty()) engine.step();
+  EXPECT_EQ(sequence->events()[0].event.step, context::Step::kCompact);
+  EXPECT_EQ(engine.memory().scratch_granted, scratch);
+  EXPECT_EQ(engine.memory().kv_evicted, 0u);
+  while (!engine.idle()) engine.step();
+  EXPECT_EQ(sequence->n_generated(), 100u);
+  EXPECT_EQ(engine.memory().kv_evicted, 0u);
+}
+
 TEST(Budget, DeferredTrimFreesMemoryOfEndedSequences) {
   for (const bool defers : {false, true}) {
     TinyEngine tiny(kModel, {.n_batch = 512, .defers_trim = defers});
