@@ -143,8 +143,8 @@ class KeyRing {
   std::mutex refresh_mutex_;  // one refresh at a time; guards the next three members
   std::optional<Version> seen_;
   std::optional<Changed> changed_;  // the last refresh saw a new version, which is not read yet
-  std::string read_failure_;  // of the last refresh; empty: the file was read
-  mutable std::mutex mutex_;  // guards the members below
+  std::string read_failure_;        // of the last refresh; empty: the file was read
+  mutable std::mutex mutex_;        // guards the members below
   std::map<store::Digest, std::shared_ptr<Account>> by_digest_;
   Accounts accounts_;
   std::array<uint64_t, kNumRefusals> n_refused_{};

@@ -74,7 +74,7 @@ class PrefixFile {
   // are no longer valid. Returns false if the system cannot write.
   [[nodiscard]] bool turn();
   uint64_t max_bytes() const noexcept { return max_bytes_ / 2; }  // of one file
-  uint64_t head_bytes() const noexcept;  // of a record, without its blocks
+  uint64_t head_bytes() const noexcept;                           // of a record, without its blocks
   enum class Room : uint8_t {
     kReserved,
     kTurn,  // call turn() first: the newer file is full, or the older file was used least recently

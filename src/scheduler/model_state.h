@@ -63,9 +63,9 @@ struct ModelState {
   bool wants_all = false;       // a load ran out of memory: retry with the whole budget
 
   Duration session{};
-  Time kept_until{};  // after an unwanted end: the next runner keeps the session until then
-  Time expires_at = kNever;           // while idle
-  Arrival stop_barrier = kNoBarrier;  // stopping: later arrivals wait for the next runner
+  Time kept_until{};         // after an unwanted end: the next runner keeps the session until then
+  Time expires_at = kNever;  // while idle
+  Arrival stop_barrier = kNoBarrier;   // stopping: later arrivals wait for the next runner
   Arrival drain_barrier = kNoBarrier;  // like stop_barrier, because another model needs its memory
   Arrival drained_for = kNoBarrier;    // the arrival that needs its memory
   Time last_progress{};
