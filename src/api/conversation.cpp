@@ -156,6 +156,14 @@ std::vector<Message> given_messages(const ServedModel& model, const GenerationRe
   return messages;
 }
 
+Message message_of(const store::Message& stored) {
+  Message message{.role = stored.role};
+  if (!stored.thinking.empty()) message.parts.push_back(ThinkingPart{stored.thinking});
+  for (const std::string& image : stored.images) message.parts.push_back(ImagePart{image});
+  if (!stored.content.empty()) message.parts.push_back(TextPart{stored.content});
+  return message;
+}
+
 std::vector<Message> messages_of(const ServedModel& model, const GenerationRequest& request) {
   std::vector<Message> messages;
   std::vector<Message> given = given_messages(model, request);
@@ -172,7 +180,7 @@ std::vector<Message> messages_of(const ServedModel& model, const GenerationReque
     messages.push_back(text_message("system", model.stored.system));
   if (!is_prompt || request.context.empty())
     for (const store::Message& message : model.stored.messages)
-      messages.push_back(text_message(message.role, message.content));
+      messages.push_back(message_of(message));
   if (is_prompt) {
     Message& question = messages.emplace_back(Message{.role = "user"});
     for (const std::string& image : request.images) question.parts.push_back(ImagePart{image});

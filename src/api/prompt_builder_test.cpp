@@ -492,6 +492,13 @@ TEST_F(PromptBuilder, LlamaServerAddsTheBosOfAPromptWithImages) {
   EXPECT_EQ(built.images.at(0).place.text_at, 1u);
 }
 
+TEST_F(PromptBuilder, AddsImagesOfTheModelsMessages) {
+  models.facts.pictures = kPictures;
+  const Sample sample{.go = kLines,
+                      .messages = {{"user", "a", "", {picture()}}, {"assistant", "b"}}};
+  EXPECT_EQ(build(sample, chat({text_message("user", "c")})).images.size(), 1u);
+}
+
 TEST_F(PromptBuilder, DropsMessagesWithTheirImages) {
   models.facts.pictures = kPictures;
   std::vector<Message> messages;

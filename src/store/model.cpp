@@ -4,6 +4,7 @@
 #include <set>
 #include <utility>
 
+#include "base/base64.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "base/log.h"
@@ -124,8 +125,18 @@ std::vector<Message> parse_messages(std::string_view text, const std::string& or
   if (json.is_null()) return messages;
   if (!json.is_array()) throw Error(ErrorCode::kInvalidInput, origin + ": messages must be a list");
   for (const Json& message : json) {
-    messages.push_back(
-        {string_field(message, "role", origin), string_field(message, "content", origin)});
+    Message& added = messages.emplace_back(
+        Message{string_field(message, "role", origin), string_field(message, "content", origin)});
+    if (message.contains("thinking")) added.thinking = string_field(message, "thinking", origin);
+    const auto images = message.find("images");
+    if (images == message.end() || images->is_null()) continue;
+    for (const Json& image : images->is_array() ? *images : Json::array({*images})) {
+      std::optional<std::string> bytes =
+          image.is_string() ? base64_decoded(image.get_ref<const std::string&>()) : std::nullopt;
+      if (!bytes)
+        throw Error(ErrorCode::kInvalidInput, origin + ": images must be a list of base64 texts");
+      added.images.push_back(*std::move(bytes));
+    }
   }
   return messages;
 }
@@ -133,7 +144,10 @@ std::vector<Message> parse_messages(std::string_view text, const std::string& or
 std::string to_text(const std::vector<Message>& messages) {
   Json json = Json::array();
   for (const Message& message : messages) {
-    json.push_back({{"role", message.role}, {"content", message.content}});
+    Json& added = json.emplace_back(Json{{"role", message.role}, {"content", message.content}});
+    if (!message.thinking.empty()) added["thinking"] = message.thinking;
+    for (const std::string& image : message.images)
+      added["images"].push_back(base64_encoded(image));
   }
   return compact(json);
 }

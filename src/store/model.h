@@ -16,6 +16,8 @@ namespace billow::store {
 struct Message {
   std::string role;
   std::string content;
+  std::string thinking{};
+  std::vector<std::string> images{};  // bytes of picture files
 };
 
 // The details that listings show.

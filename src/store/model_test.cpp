@@ -233,6 +233,24 @@ TEST(Model, LoadsTheNewVersionOfAModelThatIsReplacedMeanwhile) {
   }
 }
 
+TEST(Model, MessagesKeepThinkingAndImages) {
+  const std::string picture("\x89PNG\0\n", 6);
+  const std::vector<Message> messages = {{"user", "Hi", "", {picture, "b"}},
+                                         {"assistant", "Hello", "Greet."}};
+  const std::string text = to_text(messages);
+  EXPECT_EQ(text, R"([{"role":"user","content":"Hi","images":["iVBORwAK","Yg=="]},)"
+                  R"({"role":"assistant","content":"Hello","thinking":"Greet."}])");
+  const std::vector<Message> again = parse_messages(text, "m");
+  ASSERT_EQ(again.size(), 2U);
+  EXPECT_EQ(again[0].images, (std::vector{picture, std::string("b")}));
+  EXPECT_EQ(again[1].thinking, "Greet.");
+  for (const char* wrong : {R"([{"role":"user","content":"","images":["!"]}])",
+                            R"([{"role":"user","content":"","images":[1]}])",
+                            R"([{"role":"user","content":"","images":5}])",
+                            R"([{"role":"user","content":"","thinking":5}])"})
+    EXPECT_THROW(parse_messages(wrong, "m"), Error) << wrong;
+}
+
 TEST(Model, ReportsUnreadableFilesOfAModelThatStays) {
   const TestFolder folder;
   Store store(folder.path());

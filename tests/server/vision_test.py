@@ -49,6 +49,16 @@ class Vision(unittest.TestCase):
         return self.post("/api/generate", {"model": name, "prompt": prompt, "raw": True, "options": GREEDY,
                                            "images": [text64(picture) for picture in pictures], **fields})
 
+    def test_a_saved_chat_keeps_its_pictures(self):
+        talk = [{"role": "user", "content": "a", "images": [text64(self.picture)]}, {"role": "assistant", "content": "b", "thinking": "t"}]
+        self.post("/api/create", {"model": "saved", "from": "gemma3", "messages": talk})
+        self.assertEqual(self.post("/api/show", {"model": "saved"})["messages"], talk)
+        question = {"role": "user", "content": "c"}
+        whole = self.post("/api/chat", {"model": "gemma3", "options": GREEDY, "messages": [*talk, question]})
+        rest = self.post("/api/chat", {"model": "saved", "options": GREEDY, "messages": [question]})
+        self.assertEqual((rest["prompt_eval_count"], rest["message"]), (whole["prompt_eval_count"], whole["message"]))
+        self.post("/api/create", {"model": "saved", "from": "gemma3", "messages": [{"role": "user", "images": ["!"]}]}, status=400)
+
     def test_own_engine_runs_the_model(self):
         for name in TOKENS:
             with self.subTest(name):

@@ -12,6 +12,7 @@
 #include "api/fields.h"
 #include "api/file_work.h"
 #include "api/ollama/errors.h"
+#include "api/ollama/generation.h"
 #include "api/ollama/models.h"
 #include "api/ollama/progress.h"
 #include "api/ollama/requested_name.h"
@@ -105,7 +106,8 @@ std::optional<std::vector<store::Message>> messages_of(const Fields& fields) {
   if (!fields.has("messages")) return std::nullopt;
   std::vector<store::Message> messages;
   for (const Fields& message : fields.objects("messages")) {
-    messages.push_back({lower_case(message.text("role")), message.text("content")});
+    messages.push_back({lower_case(message.text("role")), message.text("content"),
+                        message.text("thinking"), images_of(message)});
   }
   return messages;
 }

@@ -23,18 +23,6 @@ namespace {
 using http::StatusError;
 using std::chrono::nanoseconds;
 
-std::vector<std::string> images_of(const Fields& fields) {
-  std::vector<std::string> images;
-  for (const std::string& text : fields.texts("images")) {
-    size_t fault = 0;
-    std::optional<std::string> bytes = base64_decoded(text, &fault);
-    if (!bytes)
-      throw StatusError(400, "illegal base64 data at input byte " + std::to_string(fault));
-    images.push_back(std::move(*bytes));
-  }
-  return images;
-}
-
 Think think_of(const Fields& fields) {
   constexpr std::string_view kLevels[] = {"high", "medium", "low", "max"};
   constexpr const char* kAllowed = "(\"high\", \"medium\", \"low\", \"max\", true, or false)";
@@ -267,6 +255,18 @@ void handle(Call& call, Generator& generator, const GenerationRequest& request, 
 }
 
 }  // namespace
+
+std::vector<std::string> images_of(const Fields& fields) {
+  std::vector<std::string> images;
+  for (const std::string& text : fields.texts("images")) {
+    size_t fault = 0;
+    std::optional<std::string> bytes = base64_decoded(text, &fault);
+    if (!bytes)
+      throw StatusError(400, "illegal base64 data at input byte " + std::to_string(fault));
+    images.push_back(std::move(*bytes));
+  }
+  return images;
+}
 
 GenerationRequest decode_generate(const Fields& fields) {
   GenerationRequest request{.kind = GenerationKind::kPrompt, .model = {}};

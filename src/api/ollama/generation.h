@@ -16,6 +16,10 @@ namespace billow::api::ollama {
 GenerationRequest decode_generate(const Fields& fields);
 GenerationRequest decode_chat(const Fields& fields);
 
+// Returns the bytes of the pictures in the field "images" of a message or request. Throws
+// http::StatusError (400) if a text is not base64.
+std::vector<std::string> images_of(const Fields& fields);
+
 // Returns a part of an answer as JSON in the form of either route. `created_at` has the form of
 // utc_now_text(). first_call: the index of the part's first call in the answer.
 Json delta_json(GenerationKind kind, const std::string& model, const std::string& created_at,

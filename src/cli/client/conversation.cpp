@@ -23,6 +23,7 @@
 #include "cli/interrupt.h"
 #include "cli/terminal_line.h"
 #include "cli/terminal_text.h"
+#include "store/name.h"
 
 namespace billow::cli {
 namespace {
@@ -176,7 +177,11 @@ void Conversation::save(const std::string& name) {
         return true;
       });
   status.erase();
-  if (is_complete) print_now("Created new model '" + name + "'\n");
+  if (!is_complete) return;
+  const auto made = store::parse_name(name);
+  const auto own = store::parse_name(session_.model());
+  if (made && own && store::same_model(*made, *own)) session_.saved();
+  print_now("Created new model '" + name + "'\n");
 }
 
 void Conversation::list() {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <optional>
 #include <span>
 #include <sstream>
@@ -361,6 +362,12 @@ Json Session::save_request(const std::string& name) const {
   // Without messages in the request, the new model has those of this model, too.
   if (talk.size() > facts_.messages.size()) request["messages"] = messages_json(talk);
   return request;
+}
+
+void Session::saved() {
+  const auto is_own = [](const ChatMessage& message) { return message.role != "system"; };
+  std::ranges::copy_if(messages_, std::back_inserter(facts_.messages), is_own);
+  std::erase_if(messages_, is_own);
 }
 
 std::string Session::parameters_text(const Json& show_reply) const {

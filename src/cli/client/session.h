@@ -96,6 +96,9 @@ class Session {
   // Returns a request for /api/create. The new model has the messages of this model, then those of
   // the session. Does not check the name; the server does.
   Json save_request(const std::string& name) const;
+  // The conversation was saved as this session's own model. From now on, the server puts it before
+  // each request.
+  void saved();
   // Returns the text of "/show parameters": the model's parameters from `show_reply`, and the ones
   // set in this session.
   std::string parameters_text(const Json& show_reply) const;

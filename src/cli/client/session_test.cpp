@@ -277,6 +277,12 @@ TEST(Session, SavesTheMessagesOfItsModelBeforeItsOwn) {
   // The server adds the model's messages.
   EXPECT_EQ(session.chat_request()["messages"].dump(),
             R"([{"role":"user","content":"u2"},{"role":"assistant","content":"a2"}])");
+  // Saved onto its own model: the server has all of it.
+  session.saved();
+  EXPECT_EQ(session.chat_request()["messages"].dump(), "[]");
+  session.add({.role = "user", .content = "u3"});
+  EXPECT_EQ(session.chat_request()["messages"].dump(), R"([{"role":"user","content":"u3"}])");
+  EXPECT_EQ(session.save_request("mine")["messages"].size(), 5U);
   EXPECT_TRUE(model_facts({{"messages", nullptr}}).messages.empty());
 }
 
