@@ -197,7 +197,10 @@ AnswerShape unchecked_shape(const GenerationRequest& request, const output::Form
     shape.constraint = Constraint{.grammar = *request.grammar};
     put_after_thinking(*shape.constraint, format, start);
     const std::optional<Json> schema = json_schema_of(*request.grammar);
-    if (may_call && schema) {
+    if (may_call && output::is_harmony(format)) {
+      // Calls are messages of their own, and may end the answer before a final message.
+      shape.constraint->may_not_start = !shape.constraint->starts_after.empty();
+    } else if (may_call && schema) {
       shape.constraint->grammar = grammar_of_schema(
           {{"anyOf", {moved_to(*schema, "/anyOf/0"), calls_schema(request, "/anyOf/1")}}});
       read_calls_as_json(shape);

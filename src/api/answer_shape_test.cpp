@@ -8,6 +8,7 @@
 
 #include "base/json.h"
 #include "http/status.h"
+#include "output/harmony.h"
 #include "output/parser.h"
 
 namespace billow::api {
@@ -222,6 +223,21 @@ TEST(AnswerShape, GrammarWithToolsAllowsBoth) {
   request.grammar = {GrammarKind::kRegex, "a+"};
   EXPECT_EQ(shape_of(request, thinking_format(), {StartState::kText}).constraint->grammar.kind,
             GrammarKind::kRegex);
+}
+
+TEST(AnswerShape, GrammarWithToolsKeepsTheMessagesOfHarmony) {
+  GenerationRequest request = request_with(constraint::Grammar{GrammarKind::kJsonObject, ""});
+  request.tools = {tool("f", "{}")};
+  output::Format harmony;
+  harmony.calls = {output::HarmonyCalls{}};
+  const AnswerShape shape = shape_of(request, harmony, {StartState::kText, "<|start|>assistant"});
+  EXPECT_TRUE(output::is_harmony(shape.format));
+  EXPECT_EQ(shape.constraint->grammar.kind, GrammarKind::kJsonObject);
+  EXPECT_EQ(shape.constraint->starts_after, "<|channel|>final");
+  EXPECT_TRUE(shape.constraint->may_not_start) << "a call ends the answer";
+  const AnswerShape begun = shape_of(
+      request, harmony, {StartState::kText, "<|start|>assistant<|channel|>final<|message|>{"});
+  EXPECT_FALSE(begun.constraint->may_not_start);
 }
 
 TEST(AnswerShape, StrictCallsMatchTheSchemaAfterTheMarker) {

@@ -321,6 +321,7 @@ Catalog::Found Catalog::load(const store::Name& spelled, Version& version, std::
   model->format = format_of(*model, *stored, jinja);
   const std::string_view source = model->go ? std::string_view(model->go->source()) : jinja;
   model->has_developer_role = knows_developers(source);
+  model->has_short_ids = !model->go && source.find("length != 9") != source.npos;
   model->stored = std::move(*stored);
   return model;
 }

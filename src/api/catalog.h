@@ -53,6 +53,7 @@ struct ServedModel {
   store::PromptTraits::Source template_source = store::PromptTraits::Source::kNone;
   std::optional<prompt::GoTemplate> go;  // if template_source is kModel
   bool has_developer_role = false;       // its template knows the role "developer"
+  bool has_short_ids = false;  // its template takes only ids of calls with nine letters or digits
   std::vector<std::string> capabilities;
   Options options;        // set by its Modelfile
   output::Format format;  // of its output

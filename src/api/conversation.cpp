@@ -1,8 +1,14 @@
 #include "api/conversation.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <iterator>
+#include <string>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "api/tool_fields.h"
 #include "base/error.h"
@@ -221,6 +227,40 @@ void use_names_of_harmony(const std::vector<Tool>& tools, Conversation& conversa
   }
 }
 
+bool is_short_id(std::string_view id) {
+  const auto is_alphanumeric = [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+  };
+  return id.size() == 9 && std::ranges::all_of(id, is_alphanumeric);
+}
+
+// Mistral's templates refuse ids of calls that have not nine letters or digits. Replaces such ids
+// in calls and results. A result without a known id belongs to the first call without a result.
+void use_short_ids(std::vector<Message>& messages) {
+  std::unordered_map<std::string, std::string> made;
+  std::vector<std::string> open;  // ids of calls without results
+  size_t n_made = 0;
+  const auto short_id = [&](const std::string& id) {
+    return is_short_id(id) ? id : fmt::format("call{:05}", n_made++ % 100'000);
+  };
+  for (Message& message : messages) {
+    for (Part& part : message.parts) {
+      auto* const call = std::get_if<ToolCall>(&part);
+      if (call == nullptr) continue;
+      const std::string id = short_id(call->id);
+      made[std::exchange(call->id, id)] = id;
+      open.push_back(id);
+    }
+    if (message.role != "tool") continue;
+    const auto known = made.find(message.tool_call_id);
+    if (!message.tool_call_id.empty() && known != made.end())
+      message.tool_call_id = known->second;
+    else
+      message.tool_call_id = open.empty() ? short_id(message.tool_call_id) : open.front();
+    std::erase(open, message.tool_call_id);
+  }
+}
+
 }  // namespace
 
 Conversation conversation_of(const ServedModel& model, const GenerationRequest& request) {
@@ -238,6 +278,7 @@ Conversation conversation_of(const ServedModel& model, const GenerationRequest& 
     conversation.think.enabled = true;
   if (drops_old_thinking(model)) drop_old_thinking(conversation.messages);
   if (output::is_harmony(model.format)) use_names_of_harmony(request.tools, conversation);
+  if (model.has_short_ids) use_short_ids(conversation.messages);
   return conversation;
 }
 

@@ -159,6 +159,26 @@ TEST_F(PromptBuilder, JinjaTemplatesGetToolsThinkingAndPrefills) {
       "assistant=!7<|im_end|>tool=8<|im_end|>assistant=<think>");
 }
 
+// Like Mistral's templates.
+TEST_F(PromptBuilder, IdsOfCallsFitTheTemplate) {
+  const Sample sample{
+      .jinja =
+          "{% for m in messages %}{{ m.role }}:{% for c in m.tool_calls %}"
+          "{% if c.id is not defined or c.id|length != 9 %}{{ raise_exception('length') }}"
+          "{% endif %}{{ c.id }},{% endfor %}{% if m.role == 'tool' %}"
+          "{% if m.tool_call_id is not defined or m.tool_call_id|length != 9 %}"
+          "{{ raise_exception('length') }}{% endif %}{{ m.tool_call_id }}{% endif %};{% endfor %}"};
+  const auto call = [](const char* id) { return ToolCall{.id = id, .name = "f"}; };
+  const auto result = [](const char* id) { return Message{.role = "tool", .tool_call_id = id}; };
+  const Message calls{.role = "assistant", .parts = {call("call_1"), call("abcDEF123"), call("")}};
+  EXPECT_EQ(text(sample, chat({text_message("user", "q"), calls, result("abcDEF123"),
+                               result("call_1"), result("")})),
+            "user:;assistant:call00000,abcDEF123,call00001,;tool:abcDEF123;tool:call00000;"
+            "tool:call00001;");
+  EXPECT_EQ(text(sample, chat({text_message("user", "q"), result("toolu_1")})),
+            "user:;tool:call00000;");
+}
+
 TEST_F(PromptBuilder, ContinuesExactlyTheTextOfAFinalAnswer) {
   const Sample jinja{.jinja =
                          "{% for m in messages %}<|im_start|>{{ m.role }}\n"
