@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/byte_size.h"
+#include "base/check.h"
 #include "base/error.h"
 #include "base/saturating.h"
 #include "engine/engine.h"
