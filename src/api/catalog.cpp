@@ -37,12 +37,6 @@ std::optional<prompt::ChatTemplate> compiled(const std::string& source) {
   }
 }
 
-// Returns whether a template asks for the role "developer". Some only write this word.
-bool knows_developers(std::string_view source) {
-  const auto has = [&](const char* text) { return source.find(text) != source.npos; };
-  return has("'developer'") || has("\"developer\"") || has("`developer`");
-}
-
 std::string manifest_path(const store::Store& store, const store::Name& name) {
   return store.folder() + "/manifests/" + store::manifest_path(name);
 }
@@ -319,9 +313,10 @@ Catalog::Found Catalog::load(const store::Name& spelled, Version& version, std::
   model->capabilities = store::capabilities(*stored, traits);
   model->label = store::loaded_label(*stored);
   model->format = format_of(*model, *stored, jinja);
-  const std::string_view source = model->go ? std::string_view(model->go->source()) : jinja;
-  model->has_developer_role = knows_developers(source);
-  model->has_short_ids = !model->go && source.find("length != 9") != source.npos;
+  if (model->template_source == store::PromptTraits::Source::kFile)
+    model->rules = rules_of_jinja(*model->weights->jinja, jinja);
+  else if (model->go)
+    model->rules = rules_of_text(model->go->source());
   model->stored = std::move(*stored);
   return model;
 }

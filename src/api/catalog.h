@@ -19,6 +19,7 @@
 #include "api/generation.h"
 #include "api/lookups.h"
 #include "api/model_pictures.h"
+#include "api/template_rules.h"
 #include "output/format.h"
 #include "prompt/capabilities.h"
 #include "prompt/chat_template.h"
@@ -52,8 +53,7 @@ struct ServedModel {
   std::optional<scheduler::ModelFacts> with_others{};
   store::PromptTraits::Source template_source = store::PromptTraits::Source::kNone;
   std::optional<prompt::GoTemplate> go;  // if template_source is kModel
-  bool has_developer_role = false;       // its template knows the role "developer"
-  bool has_short_ids = false;  // its template takes only ids of calls with nine letters or digits
+  TemplateRules rules{};                 // of the template that renders its conversations
   std::vector<std::string> capabilities;
   Options options;        // set by its Modelfile
   output::Format format;  // of its output

@@ -1,12 +1,9 @@
 #include "api/conversation.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <iterator>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -85,13 +82,13 @@ std::string marked(std::string_view text) {
 }
 
 // Converts a message to the form that Jinja templates expect.
-Json jinja_message(const Message& message, Continued continued, bool is_harmony) {
+Json jinja_message(const ServedModel& model, const Message& message, Continued continued) {
   std::string text = utf8::sanitized(message.text());
   std::string thinking = utf8::sanitized(message.thinking());
   if (continued == Continued::kText) text = marked(text);
   if (continued == Continued::kThinking) thinking = marked(thinking);
   Json json = {{"role", message.role}, {"content", std::move(text)}};
-  if (!thinking.empty() && is_harmony) {
+  if (!thinking.empty() && output::is_harmony(model.format)) {
     // The template of gpt-oss refuses a text next to the thinking before a call.
     json["thinking"] = thinking;
     if (!message.tool_calls().empty()) json.erase("content");
@@ -101,10 +98,14 @@ Json jinja_message(const Message& message, Continued continued, bool is_harmony)
   if (!message.tool_call_id.empty()) json["tool_call_id"] = message.tool_call_id;
   for (const ToolCall* call : message.tool_calls()) {
     Json one = {{"type", "function"},
-                {"function", {{"name", call->name}, {"arguments", call->arguments}}}};
+                {"function",
+                 {{"name", call->name},
+                  {"arguments", model.rules.has_text_arguments ? Json(call->arguments.dump())
+                                                               : call->arguments}}}};
     if (!call->id.empty()) one["id"] = call->id;
     json["tool_calls"].push_back(std::move(one));
   }
+  if (model.rules.has_null_contents && json.contains("tool_calls")) json["content"] = nullptr;
   return json;
 }
 
@@ -113,16 +114,19 @@ std::string render_jinja(const ServedModel& model, const Conversation& conversat
   const tokenizer::Tokenizer& tokenizer = model.weights->tokenizer;
   Json messages = Json::array();
   for (const size_t i : kept)
-    messages.push_back(jinja_message(conversation.messages[i],
-                                     i == kept.back() ? continued : Continued::kNothing,
-                                     output::is_harmony(model.format)));
+    messages.push_back(jinja_message(model, conversation.messages[i],
+                                     i == kept.back() ? continued : Continued::kNothing));
   Json input = {{"messages", std::move(messages)},
                 {"add_generation_prompt", continued == Continued::kNothing},
                 {"enable_thinking", conversation.think.enabled.value_or(false)},
                 {"bos_token", text_of(tokenizer, tokenizer.bos())},
                 {"eos_token", text_of(tokenizer, tokenizer.eos())}};
   if (conversation.tools.is_array()) input["tools"] = conversation.tools;
-  if (!conversation.think.level.empty()) input["reasoning_effort"] = conversation.think.level;
+  // Models that cannot think do not get `thinking`: some templates only ask for a style with it.
+  if (conversation.think.enabled) input["thinking"] = *conversation.think.enabled;
+  std::string effort = conversation.think.level;
+  if (effort == "max" && output::is_harmony(model.format)) effort = "high";
+  if (!effort.empty()) input["reasoning_effort"] = std::move(effort);
   return model.weights->jinja->render(input);
 }
 
@@ -156,7 +160,7 @@ std::string render_go(const Conversation& conversation, std::span<const size_t> 
 // template knows the role: templates ignore messages of unknown roles, or fail.
 std::vector<Message> given_messages(const ServedModel& model, const GenerationRequest& request) {
   std::vector<Message> messages = request.messages;
-  if (model.has_developer_role) return messages;
+  if (model.rules.has_developer_role) return messages;
   for (Message& message : messages)
     if (message.role == "developer") message.role = "system";
   return messages;
@@ -227,40 +231,6 @@ void use_names_of_harmony(const std::vector<Tool>& tools, Conversation& conversa
   }
 }
 
-bool is_short_id(std::string_view id) {
-  const auto is_alphanumeric = [](char c) {
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-  };
-  return id.size() == 9 && std::ranges::all_of(id, is_alphanumeric);
-}
-
-// Mistral's templates refuse ids of calls that have not nine letters or digits. Replaces such ids
-// in calls and results. A result without a known id belongs to the first call without a result.
-void use_short_ids(std::vector<Message>& messages) {
-  std::unordered_map<std::string, std::string> made;
-  std::vector<std::string> open;  // ids of calls without results
-  size_t n_made = 0;
-  const auto short_id = [&](const std::string& id) {
-    return is_short_id(id) ? id : fmt::format("call{:05}", n_made++ % 100'000);
-  };
-  for (Message& message : messages) {
-    for (Part& part : message.parts) {
-      auto* const call = std::get_if<ToolCall>(&part);
-      if (call == nullptr) continue;
-      const std::string id = short_id(call->id);
-      made[std::exchange(call->id, id)] = id;
-      open.push_back(id);
-    }
-    if (message.role != "tool") continue;
-    const auto known = made.find(message.tool_call_id);
-    if (!message.tool_call_id.empty() && known != made.end())
-      message.tool_call_id = known->second;
-    else
-      message.tool_call_id = open.empty() ? short_id(message.tool_call_id) : open.front();
-    std::erase(open, message.tool_call_id);
-  }
-}
-
 }  // namespace
 
 Conversation conversation_of(const ServedModel& model, const GenerationRequest& request) {
@@ -269,6 +239,7 @@ Conversation conversation_of(const ServedModel& model, const GenerationRequest& 
                             .tools = nullptr,
                             .think = request.think,
                             .images = PromptImages(pictures ? &*pictures : nullptr)};
+  fit_messages(model.rules, conversation.messages);
   for (Message& message : conversation.messages) conversation.images.add(message);
   if (request.tool_choice.use != ToolUse::kNone)
     conversation.tools = declarations_of(request.tools);
@@ -278,7 +249,6 @@ Conversation conversation_of(const ServedModel& model, const GenerationRequest& 
     conversation.think.enabled = true;
   if (drops_old_thinking(model)) drop_old_thinking(conversation.messages);
   if (output::is_harmony(model.format)) use_names_of_harmony(request.tools, conversation);
-  if (model.has_short_ids) use_short_ids(conversation.messages);
   return conversation;
 }
 

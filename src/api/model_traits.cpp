@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "output/format.h"
 #include "prompt/chat_template.h"
 #include "prompt/go_template.h"
 
@@ -35,7 +36,10 @@ TemplateCapabilities parse_go(const std::string& source) {
 
 TemplateCapabilities parse_jinja(const std::string& source) {
   [[maybe_unused]] const prompt::ChatTemplate compiled(source);  // throws if it does not compile
-  return prompt::capabilities_of_jinja(source);
+  TemplateCapabilities can = prompt::capabilities_of_jinja(source);
+  // Families that write thinking between markers of their own.
+  can.thinking |= !output::recognise({.jinja = source}).thinking.close.empty();
+  return can;
 }
 
 store::PromptTraits traits(store::PromptTraits::Source source, const std::string& text,

@@ -37,6 +37,16 @@ TEST(ModelTraits, UsesTheTemplateWithMoreFeatures) {
   EXPECT_FALSE(go.thinking);
 }
 
+TEST(ModelTraits, KnowTheMarkersOfThinkingOfAllFamilies) {
+  for (const char* writes_thinking :
+       {"{{ '[THINK]' }}{{ '[TOOL_CALLS]' }}", "{{ '<|channel>thought' }}{{ '<|tool_call>call:' }}",
+        "{{ '<seed:think>' }}", "{{ '<|START_THINKING|>' }}{{ '<|START_ACTION|>' }}",
+        "{{ '<|inner_prefix|>' }}{{ '<|tools_prefix|>' }}", "{{ '[BEGIN FINAL RESPONSE]' }}"})
+    EXPECT_TRUE(traits(model_of("", writes_thinking)).thinking) << writes_thinking;
+  for (const char* writes_none : {"{{ '[TOOL_CALLS]' }}", "{{ '<tool_call>' }}", "{{ m.content }}"})
+    EXPECT_FALSE(traits(model_of("", writes_none)).thinking) << writes_none;
+}
+
 TEST(ModelTraits, UsersTemplateTakesPrecedence) {
   store::Model model = model_of(kPlain, kThinks);
   model.config.template_from = store::kTemplateOfUser;

@@ -179,6 +179,32 @@ TEST_F(PromptBuilder, IdsOfCallsFitTheTemplate) {
             "user:;tool:call00000;");
 }
 
+TEST_F(PromptBuilder, MessagesFitTheWordingOfTheTemplate) {
+  const Sample sample{
+      .jinja =
+          "{% for m in messages %}{{ m.role }}{% if m.tool_calls %}{% if m.content is none %}"
+          "{% for c in m.tool_calls %}{{ '<' + c.function.name + c.function.arguments + '>' }}"
+          "{% endfor %}{% endif %}{% else %}={{ m.content }}{% endif %};{% endfor %}{# 'tool' #}"};
+  const Message calls{.role = "assistant",
+                      .parts = {TextPart{"I look."}, ToolCall{.name = "f", .arguments = {{"a", 1}}},
+                                ToolCall{.name = "g", .arguments = {{"b", "x"}}}}};
+  EXPECT_EQ(text(sample, chat({text_message("user", "q"), calls, text_message("tool", "r")})),
+            R"(user=q;assistant=I look.;assistant<f{"a":1}><g{"b":"x"}>;tool=r;)");
+}
+
+TEST_F(PromptBuilder, TemplatesOfModelsThatThinkGetBothVariables) {
+  const std::string variables =
+      "{% if thinking is defined %}[{{ thinking }}]{% endif %}[{{ enable_thinking }}]";
+  const Sample thinks{.jinja = variables + "{# <think></think> #}"};
+  GenerationRequest request = chat({text_message("user", "q")});
+  EXPECT_EQ(text(thinks, request), "[True][True]");
+  request.think.enabled = false;
+  EXPECT_EQ(text(thinks, request), "[False][False]");
+  request.think.enabled.reset();
+  request.model = "n";
+  EXPECT_EQ(text({.name = "n", .jinja = variables}, request), "[False]");
+}
+
 TEST_F(PromptBuilder, ContinuesExactlyTheTextOfAFinalAnswer) {
   const Sample jinja{.jinja =
                          "{% for m in messages %}<|im_start|>{{ m.role }}\n"

@@ -1,0 +1,148 @@
+#include "api/template_rules.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <string>
+
+#include "base/test_source_dir.h"
+
+namespace billow::api {
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path kTemplates = fs::path(source_dir()) / "../shared/data/templates";
+
+TemplateRules rules_of(const std::string& source) {
+  return rules_of_jinja(prompt::ChatTemplate(source), source);
+}
+
+std::string names(const TemplateRules& rules) {
+  std::string text;
+  if (rules.has_short_ids) text += " short ids";
+  if (rules.has_single_calls) text += " single calls";
+  if (rules.has_text_arguments) text += " text arguments";
+  if (rules.has_null_contents) text += " null contents";
+  return text;
+}
+
+// Writes messages as "role(id):text{name/id name/id};".
+std::string shown(const std::vector<Message>& messages) {
+  std::string text;
+  for (const Message& message : messages) {
+    text += message.role;
+    if (!message.tool_call_id.empty()) text += "(" + message.tool_call_id + ")";
+    text += ":" + message.text();
+    for (const ToolCall* call : message.tool_calls()) text += "{" + call->name + call->id + "}";
+    text += ";";
+  }
+  return text;
+}
+
+std::string fitted(const TemplateRules& rules, std::vector<Message> messages) {
+  fit_messages(rules, messages);
+  return shown(messages);
+}
+
+Part call(const char* name, const char* id) { return ToolCall{.id = id, .name = name}; }
+
+Message result(const char* text, const char* id) {
+  return {.role = "tool", .parts = {TextPart{text}}, .tool_call_id = id};
+}
+
+constexpr const char* kBegin =
+    "{% for m in messages %}{{ m.role }}{% if m.tool_calls %}{% for c in m.tool_calls %}";
+constexpr const char* kEnd = "{% endfor %}{% else %}{{ m.content }}{% endif %}{% endfor %}";
+
+std::string with_calls(const std::string& call) { return kBegin + call + kEnd; }
+
+TEST(TemplateRules, AreFoundByRendering) {
+  EXPECT_EQ(names(rules_of(with_calls("{{ c.function.arguments | tojson }}"))), "");
+  EXPECT_EQ(names(rules_of(with_calls("{{ c.function.name + c.function.arguments }}"))),
+            " text arguments");
+  EXPECT_EQ(names(rules_of(with_calls("{% if m.content is none %}"
+                                      "{{ c.function.arguments | tojson }}{% endif %}"))),
+            " null contents");
+  EXPECT_EQ(names(rules_of(with_calls("{% if m.content is none %}"
+                                      "{{ 'f' + c.function.arguments }}{% endif %}"))),
+            " text arguments null contents");
+  EXPECT_EQ(names(rules_of(with_calls(
+                "{% if m.tool_calls | length > 1 %}{{ raise_exception('one') }}{% endif %}"
+                "{{ c.function.arguments | tojson }}"))),
+            " single calls");
+  EXPECT_EQ(names(rules_of(with_calls("{% if loop.first %}"
+                                      "{{ c.function.arguments | tojson }}{% endif %}"))),
+            " single calls");
+  EXPECT_EQ(names(rules_of(with_calls("{% if c.id|length != 9 %}{{ raise_exception('length') }}"
+                                      "{% endif %}{{ c.function.arguments | tojson }}"))),
+            " short ids");
+  EXPECT_EQ(names(rules_of("{% for m in messages %}{{ m.content }}{% endfor %}")), "");
+  EXPECT_EQ(names(rules_of("{{ raise_exception('never') }}")), "");
+}
+
+TEST(TemplateRules, OfKnownTemplates) {
+  if (!fs::exists(kTemplates)) GTEST_SKIP() << "no templates at " << kTemplates;
+  const std::map<std::string, std::string> wanted = {
+      {"GigaChat3-10B-A1.8B", " single calls"},
+      {"GigaChat3.1-10B-A1.8B", " single calls"},
+      {"meta-llama-Llama-3.1-8B-Instruct", " single calls"},
+      {"meta-llama-Llama-3.2-3B-Instruct", " single calls"},
+      {"meta-llama-Llama-3.3-70B-Instruct", " single calls"},
+      {"deepseek-ai-DeepSeek-R1-Distill-Llama-8B", " text arguments null contents"},
+      {"Mistral-Small-3.2-24B-Instruct-2506", " short ids"}};
+  for (const auto& entry : fs::directory_iterator(kTemplates)) {
+    if (entry.path().extension() != ".jinja") continue;
+    std::ifstream in(entry.path(), std::ios::binary);
+    const std::string source{std::istreambuf_iterator<char>(in), {}};
+    const auto row = wanted.find(entry.path().stem().string());
+    EXPECT_EQ(names(rules_of(source)), row == wanted.end() ? "" : row->second) << entry.path();
+  }
+}
+
+TEST(TemplateRules, EachSingleCallIsFollowedByItsResult) {
+  const TemplateRules rules{.has_single_calls = true};
+  const Message calls{.role = "assistant",
+                      .parts = {ThinkingPart{"t"}, TextPart{"I look."}, call("f", "1"),
+                                call("g", "2"), call("h", "")}};
+  EXPECT_EQ(fitted(rules, {text_message("user", "q"), calls, result("two", "2"), result("one", "1"),
+                           result("three", ""), text_message("user", "and")}),
+            "user:q;assistant:I look.{f1};tool(1):one;assistant:{g2};tool(2):two;assistant:{h};"
+            "tool:three;user:and;");
+  EXPECT_EQ(fitted(rules, {calls, result("a", ""), result("b", ""), result("c", "")}),
+            "assistant:I look.{f1};tool:a;assistant:{g2};tool:b;assistant:{h};tool:c;")
+      << "results without ids come in the order of the calls";
+  EXPECT_EQ(fitted(rules, {calls, result("two", "2")}),
+            "assistant:I look.{f1};assistant:{g2};tool(2):two;assistant:{h};")
+      << "a call may have no result";
+  EXPECT_EQ(fitted(rules, {{.role = "assistant", .parts = {call("f", "1")}},
+                           result("one", "1"),
+                           result("more", "1")}),
+            "assistant:{f1};tool(1):one;tool(1):more;");
+  EXPECT_EQ(fitted({}, {calls, result("one", "1")}), "assistant:I look.{f1}{g2}{h};tool(1):one;");
+}
+
+TEST(TemplateRules, TextsComeBeforeCallsWithNullContents) {
+  const TemplateRules rules{.has_null_contents = true};
+  EXPECT_EQ(fitted(rules, {{.role = "assistant", .parts = {TextPart{"I look."}, call("f", "1")}},
+                           {.role = "assistant", .parts = {call("g", "2")}},
+                           text_message("assistant", "done")}),
+            "assistant:I look.;assistant:{f1};assistant:{g2};assistant:done;");
+}
+
+TEST(TemplateRules, SeveralRulesTogether) {
+  const TemplateRules all{
+      .has_short_ids = true, .has_single_calls = true, .has_null_contents = true};
+  EXPECT_EQ(fitted(all, {{.role = "assistant",
+                          .parts = {TextPart{"text"}, call("f", "call_1"), call("g", "call_2")}},
+                         result("two", "call_2"),
+                         result("one", "call_1")}),
+            "assistant:text;assistant:{fcall00000};tool(call00000):one;assistant:{gcall00001};"
+            "tool(call00001):two;");
+}
+
+}  // namespace
+}  // namespace billow::api
