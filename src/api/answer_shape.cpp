@@ -138,13 +138,32 @@ const output::JsonCalls* marked_json(const output::Format& format) {
   return calls != nullptr && !calls->keyed && !calls->open.empty() ? calls : nullptr;
 }
 
+bool is_supported(const Json& schema) {
+  try {
+    constraint::check({.grammar = grammar_of_schema(schema)});
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+// Replaces the schemas that grammars do not support, of tools that are not strict, by any object.
+std::vector<Tool> without_unsupported_schemas(std::vector<Tool> tools) {
+  for (Tool& tool : tools) {
+    const Json* parameters = tool.parameters();
+    if (tool.strict || parameters == nullptr || is_supported(*parameters)) continue;
+    tool.declaration["function"]["parameters"] = {{"type", "object"}};
+  }
+  return tools;
+}
+
 // Makes the calls after the model's marker match the schemas of all tools. A marker may have one
 // call, or an array of them if several are allowed.
 void hold_to_schemas(AnswerShape& shape, const GenerationRequest& request) {
   const output::JsonCalls* calls = marked_json(shape.format);
   shape.ignores_strict = calls == nullptr;
   if (calls == nullptr) return;
-  Json schema = call_schema(request.tools, "", "");
+  Json schema = call_schema(without_unsupported_schemas(request.tools), "", "");
   Constraint made = {.grammar = {}, .starts_after = calls->open.front(), .may_not_start = true};
   if (request.tool_choice.parallel) {
     Json& forms = schema["anyOf"];

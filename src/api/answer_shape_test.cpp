@@ -271,6 +271,18 @@ TEST(AnswerShape, StrictCallsMayFollowOneAnother) {
   EXPECT_EQ(schema_of(one)["anyOf"].size(), 2u);
 }
 
+TEST(AnswerShape, SchemasOfToolsThatAreNotStrictMayBeUnsupported) {
+  constexpr const char* kUnsupported = R"({"type":"object","properties":{"a":{"type":"x"}}})";
+  GenerationRequest request = request_with({});
+  request.tools = {tool("f", R"({"type":"object","minProperties":1})", true),
+                   tool("g", kUnsupported)};
+  const Json forms = schema_of(shape_of(request, thinking_format(), {StartState::kText}))["anyOf"];
+  EXPECT_EQ(forms[0]["properties"]["arguments"]["minProperties"], 1);
+  EXPECT_EQ(forms[1]["properties"]["arguments"], (Json{{"type", "object"}}));
+  request.tools[1].strict = true;
+  EXPECT_THROW(shape_of(request, thinking_format(), {StartState::kText}), http::StatusError);
+}
+
 TEST(AnswerShape, ReportsStrictToolsThatItCannotEnforce) {
   GenerationRequest request = request_with({});
   request.tools = {tool("f", R"({"type":"object"})", true)};

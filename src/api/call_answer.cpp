@@ -45,7 +45,10 @@ bool EventStream::begin(std::string_view events) {
 }
 
 bool EventStream::write(std::string_view events) {
-  if (events.empty()) return true;
+  if (events.empty()) {
+    still_working();
+    return true;
+  }
   if (!has_begun_) return begin(events);
   last_sent_ = now_();
   return call_.write(events);

@@ -51,8 +51,8 @@ class EventStream {
   EventStream(Call& call, SteadyNow now, std::string_view sign_of_life = ": \n\n");
 
   bool has_begun() const noexcept { return has_begun_; }
-  // Sends events, after the head if the head was delayed. Sends nothing for empty `events`. Returns
-  // false if the client has disconnected.
+  // Sends events, after the head if the head was delayed. Without events it is still_working().
+  // Returns false if the client has disconnected.
   bool write(std::string_view events);
   bool finish(std::string_view events);
   // True if nothing has been sent and the head has waited for kHeadTimeout. Then the caller calls

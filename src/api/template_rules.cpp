@@ -167,12 +167,11 @@ void put_texts_before_calls(std::vector<Message>& messages) {
   std::vector<Message> fitted;
   for (Message& message : messages) {
     if (!message.tool_calls().empty() && !message.text().empty()) {
-      const auto calls = std::ranges::stable_partition(
-          message.parts, [](const Part& part) { return !std::holds_alternative<ToolCall>(part); });
       Message text{.role = message.role};
-      text.parts.assign(std::make_move_iterator(message.parts.begin()),
-                        std::make_move_iterator(calls.begin()));
-      message.parts.erase(message.parts.begin(), calls.begin());
+      std::vector<Part> calls;
+      for (Part& part : message.parts)
+        (std::holds_alternative<ToolCall>(part) ? calls : text.parts).push_back(std::move(part));
+      message.parts = std::move(calls);
       fitted.push_back(std::move(text));
     }
     fitted.push_back(std::move(message));

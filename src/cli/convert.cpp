@@ -48,9 +48,14 @@ struct ConvertOptions {
   bool progress_json = false;
 };
 
+// Returns the name of the model in a folder. In the cache of Hugging Face, folders are named
+// models--OWNER--NAME/snapshots/COMMIT.
 std::string folder_name(const std::string& folder) {
   fs::path path = fs::absolute(folder).lexically_normal();
   if (path.filename().empty()) path = path.parent_path();
+  const std::string owner = path.parent_path().parent_path().filename().string();
+  if (path.parent_path().filename() == "snapshots" && owner.starts_with("models--"))
+    return owner.substr(owner.rfind("--") + 2);
   return path.filename().string();
 }
 
@@ -66,7 +71,9 @@ std::vector<convert::SourceFile> sources_of(const ConvertOptions& options) {
   if (options.folder.empty()) refuse_usage("give the folder to convert");
   if (!store::is_folder(options.folder))
     throw Error(ErrorCode::kNotFound, options.folder + ": there is no such folder");
-  for (const LocalFile& file : model_files(options.folder)) files.push_back({file.name, file.path});
+  // The cache of Hugging Face has links to its files, which are in another folder.
+  for (const LocalFile& file : model_files(options.folder, Links::kAnywhere))
+    files.push_back({file.name, file.path});
   return files;
 }
 

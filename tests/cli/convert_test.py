@@ -78,6 +78,17 @@ class Convert(ProgramTest):
                          {t["name"]: t["type"] for t in json.loads(self.ok("inspect", "--json", self.out))["tensors"]})
         again.unlink()
 
+    def test_takes_folders_of_the_cache_of_hugging_face(self):
+        blobs = self.dir / "hub" / "models--maker--small-model" / "blobs"
+        snapshot = blobs.parent / "snapshots" / ("c" * 40)
+        blobs.mkdir(parents=True)
+        snapshot.mkdir(parents=True)
+        for number, file in enumerate(sorted(self.source.iterdir())):
+            (blobs / str(number)).write_bytes(file.read_bytes())
+            (snapshot / file.name).symlink_to(f"../../blobs/{number}")
+        self.ok("convert", snapshot, self.out)
+        self.assertEqual(json.loads(self.ok("inspect", "--json", self.out))["metadata"]["general.name"]["value"], "small-model")
+
     def test_refuses_numbers_that_are_not_finite(self):
         weights = self.source / "model.safetensors"
         weights.write_bytes(weights.read_bytes()[:-4] + struct.pack("<f", float("nan")))

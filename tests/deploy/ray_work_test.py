@@ -303,15 +303,16 @@ class Failures(Fake):
         with self.assertRaisesRegex(JobError, "another job: fingerprint .* is not .*weights"):
             self.prepare(self.texts(3))
 
-    def test_adapters_and_messages_change_the_digests(self):
+    def test_adapters_messages_and_projectors_change_the_digests(self):
         seen = set()
         for change in ({}, {"modelfile": f"{SHOWN['modelfile']}ADAPTER /models/blobs/sha256-{'d' * 64}\n"},
-                       {"messages": [{"role": "assistant", "content": "YES"}]}, {"modelfile": f"{SHOWN['modelfile']}PARSER p\n"}):
+                       {"messages": [{"role": "assistant", "content": "YES"}]}, {"modelfile": f"{SHOWN['modelfile']}PARSER p\n"},
+                       {"modelfile": f"{SHOWN['modelfile']}FROM /models/blobs/sha256-{'e' * 64}\n"}):
             self.server.answers["POST /api/show"] = {**SHOWN, **change}
             seen.add(self.billow().digests("m"))
-        self.assertEqual(len(seen), 4)
+        self.assertEqual(len(seen), 5)
         self.assertEqual(len({weights for weights, _ in seen}), 2)
-        self.assertEqual(len({text for _, text in seen}), 3)
+        self.assertEqual(len({text for _, text in seen}), 4)
 
     def test_an_absent_model_is_an_error_of_the_job(self):
         job = self.prepare(self.texts(3))

@@ -256,6 +256,18 @@ TEST(MessageStream, IsKeptAliveDuringPrefill) {
       << it.body();
 }
 
+TEST(MessageStream, IsKeptAliveDuringThinkingThatIsNotShown) {
+  Answered it(true, false);
+  it.answer->delta(thinking_delta("a"));
+  const std::string begun = it.body();
+  it.clock.time += seconds(14);
+  it.answer->delta(thinking_delta("b"));
+  EXPECT_EQ(it.body(), begun);
+  it.clock.time += seconds(1);
+  it.answer->delta(thinking_delta("c"));
+  EXPECT_EQ(it.body(), begun + event("ping", ""));
+}
+
 TEST(MessageStream, ErrorsEndAStreamThatHasBegun) {
   Answered early(true);
   EXPECT_FALSE(early.answer->fail(500, "no"));

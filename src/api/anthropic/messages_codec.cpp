@@ -285,7 +285,9 @@ class MessageStream : public CallAnswer {
   bool delta(const Delta& delta) override {
     std::string text = comments(delta.notices);
     for (const Event& event : joined(delta.events)) add_event(text, event);
-    return text.empty() || stream_.write(opening() + text);
+    if (!text.empty()) return stream_.write(opening() + text);
+    still_working();
+    return true;
   }
 
   bool end(const Ending& ending) override {

@@ -332,6 +332,18 @@ TEST(ResponseStream, IsKeptAliveDuringPrefill) {
   EXPECT_EQ(it.types(), "created in_progress completed ");
 }
 
+TEST(ResponseStream, IsKeptAliveDuringACallThatIsShownWhole) {
+  Answered it(R"(,"stream":true,"tools":[{"type":"local_shell"}])");
+  it.answer->delta({.events = {{EventKind::kCallBegin, 0, "local_shell", "call_1"}}});
+  const std::string begun = it.body();
+  it.clock.time += seconds(14);
+  it.answer->delta({.events = {{EventKind::kCallArguments, 0, "{\"command\":"}}});
+  EXPECT_EQ(it.body(), begun);
+  it.clock.time += seconds(1);
+  it.answer->delta({.events = {{EventKind::kCallArguments, 0, "[\"ls\"]}"}}});
+  EXPECT_EQ(it.body(), begun + ": \n\n");
+}
+
 TEST(ResponseStream, ErrorsEndAStreamThatHasBegun) {
   Answered early(kStream);
   EXPECT_FALSE(early.answer->fail(500, "no"));

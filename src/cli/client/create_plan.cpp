@@ -217,7 +217,7 @@ std::string expanded_path(const std::string& path, const std::string& folder) {
   return (fs::absolute(folder) / expanded).lexically_normal().string();
 }
 
-std::vector<LocalFile> model_files(const std::string& folder) {
+std::vector<LocalFile> model_files(const std::string& folder, Links links) {
   for (const Pattern& weights : kWeights) {
     std::vector<LocalFile> files = matches(folder, weights);
     if (files.empty()) continue;
@@ -226,7 +226,8 @@ std::vector<LocalFile> model_files(const std::string& folder) {
         for (LocalFile& file : matches(folder, description)) files.push_back(std::move(file));
       }
     }
-    for (const LocalFile& file : files) check_inside(folder, file);
+    if (links == Links::kInside)
+      for (const LocalFile& file : files) check_inside(folder, file);
     return files;
   }
   throw Error(ErrorCode::kInvalidInput, "no Modelfile or safetensors files found");

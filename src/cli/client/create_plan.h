@@ -2,6 +2,7 @@
 // needs. Lists folders, but reads no files. Thread-safe.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -50,9 +51,12 @@ std::string kept_name(const std::string& path);
 // registry::is_file_address(url).
 std::string kept_name_of_address(const std::string& url);
 
+// Whether links may lead out of a folder: for files that do not leave this machine.
+enum class Links : uint8_t { kInside, kAnywhere };
+
 // Returns the weights in a folder, of the first kind that is found. For weights that are not GGUF
 // files, adds the files that describe them. Throws Error (kInvalidInput) if there are no weights,
-// or for a link that leads out of the folder.
-std::vector<LocalFile> model_files(const std::string& folder);
+// or for a link that leads where it may not.
+std::vector<LocalFile> model_files(const std::string& folder, Links links = Links::kInside);
 
 }  // namespace billow::cli

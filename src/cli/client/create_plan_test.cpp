@@ -79,6 +79,7 @@ TEST_F(CreatePlanTest, RejectsLinksOutOfTheFolder) {
                                 " is a link out of the folder; name its target in a "
                                 "Modelfile, or copy the file");
   }
+  EXPECT_EQ(model_files(folder_.string(), Links::kAnywhere).size(), 1u) << "nothing is sent";
   fs::remove(folder_ / "a.gguf");
   write("files/b.gguf");
   fs::create_symlink("files/b.gguf", folder_ / "a.gguf");

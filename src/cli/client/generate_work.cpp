@@ -162,9 +162,16 @@ std::string shown_text(const Json& shown) {
   if (messages != shown.end() && messages->is_array() && !messages->empty())
     text["messages"] = SortedJson::parse(dumped(*messages));
   std::istringstream lines(text_field(shown, "modelfile"));
-  for (std::string line; std::getline(lines, line);)
+  bool has_weights = false;
+  for (std::string line; std::getline(lines, line);) {
     if (line.starts_with("RENDERER ") || line.starts_with("PARSER "))
       text["formats"].push_back(line);
+    if (!line.starts_with("FROM ") || !std::exchange(has_weights, true)) continue;
+    const size_t at = line.rfind("sha256");
+    const auto digest =
+        at == std::string::npos ? std::nullopt : store::Digest::parse(line.substr(at));
+    if (digest) text["projectors"].push_back(digest->text());
+  }
   return store::digest_of(text.dump(-1, ' ', false, SortedJson::error_handler_t::replace)).text();
 }
 

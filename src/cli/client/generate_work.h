@@ -29,8 +29,8 @@ std::string canonical_json(const GenerateRecipe& recipe);
 std::string fingerprint(const GenerateRecipe& recipe);
 
 // Returns the digest of what the model adds to prompts, in a response of /api/show: of sorted JSON
-// with the parameters, the system message and the template, and if there are any, the messages and
-// the Modelfile's lines of the renderer and the parser.
+// with the parameters, the system message and the template, and if there are any, the messages, the
+// Modelfile's lines of the renderer and the parser, and the digests of the projectors.
 std::string shown_text(const Json& shown);
 
 // Sets the two digests for a model on the server. Throws ApiError, and Error if the server does not

@@ -122,7 +122,7 @@ TEST(GenerateWork, AnInvalidAnswerIsAFaultOfTheHost) {
   }
 }
 
-TEST(GenerateWork, TheModelsTextIncludesItsMessagesAndFormats) {
+TEST(GenerateWork, TheModelsTextIncludesItsMessagesFormatsAndProjectors) {
   const Json plain = {{"template", "x"}, {"modelfile", "FROM /a\nTEMPLATE x\n"}};
   // printf '{"parameters":"","system":"","template":"x"}' | sha256sum
   EXPECT_EQ(shown_text(plain),
@@ -141,7 +141,15 @@ TEST(GenerateWork, TheModelsTextIncludesItsMessagesAndFormats) {
     other["modelfile"] = "FROM /a\n" + std::string(line);
     texts.insert(shown_text(other));
   }
-  EXPECT_EQ(texts.size(), 6u);
+  const auto with_projector = [&](const std::string& folder, char digit) {
+    Json other = plain;
+    other["modelfile"] =
+        "FROM /a\nTEMPLATE x\nFROM " + folder + "/sha256-" + std::string(64, digit) + "\n";
+    return shown_text(other);
+  };
+  texts.insert({with_projector("/b", 'a'), with_projector("/b", 'b')});
+  EXPECT_EQ(texts.size(), 8u);
+  EXPECT_EQ(with_projector("/b", 'a'), with_projector("/c", 'a')) << "the folder does not matter";
 }
 
 TEST(GenerateWork, OnlyEqualRecipesHaveEqualFingerprints) {

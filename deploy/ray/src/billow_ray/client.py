@@ -118,6 +118,12 @@ def key_header() -> dict[str, str]:
     return {"Authorization": f"Bearer {key}"} if key else {}
 
 
+def digest_of_file(line: str) -> str:
+    """The digest in the name of a blob, as "FROM /models/blobs/sha256-..." has it; empty if there is none."""
+    _, found, digits = line.rpartition("sha256")
+    return "sha256:" + digits[1:] if found and len(digits) == 65 and digits[0] in "-:" else ""
+
+
 class Billow:
     """`patience_s` is how long it may answer nothing useful, for all threads together, before BillowUnavailable."""
 
@@ -226,7 +232,7 @@ class Billow:
 
     def digests(self, model: str) -> tuple[str, str]:
         """The digest of the model's weights and adapters, and one of what it adds to prompts: template, system message,
-        parameters, messages, renderer and parser."""
+        parameters, messages, renderer, parser and projectors."""
         answer = self.post("/api/show", {"model": model})
         shown = answer.json()
         if answer.status != 200 or not isinstance(shown, dict):
@@ -237,15 +243,11 @@ class Billow:
             text["messages"] = shown["messages"]
         if formats := [line for line in lines if line.startswith(("RENDERER ", "PARSER "))]:
             text["formats"] = formats
-        digests: list[str] = []
-        for line in lines:
-            if not line.startswith("ADAPTER " if digests else "FROM "):
-                continue
-            _, found, digits = line.rpartition("sha256")
-            if not found or len(digits) != 65 or digits[0] not in "-:":
-                digests = []
-                break
-            digests.append("sha256:" + digits[1:])
-        if digests:
+        files = [(line, digest_of_file(line)) for line in lines if line.startswith(("FROM ", "ADAPTER "))]
+        weights = [digest for line, digest in files if line.startswith("FROM ")][:1]
+        digests = weights + [digest for line, digest in files if line.startswith("ADAPTER ")]
+        if projectors := [digest for line, digest in files if line.startswith("FROM ") and digest][1:]:
+            text["projectors"] = projectors
+        if weights and all(digests):
             return digests[0] if len(digests) == 1 else sha256(canonical(digests)), sha256(canonical(text))
         raise JobError(f"Billow at {self.address} does not report the digest of the weights of '{model}'")
