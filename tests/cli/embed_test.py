@@ -224,6 +224,21 @@ class Interruptions(EmbedTest):
         n_asked, _ = self.finish(out)  # from the last state on the disk, at most a second old
         self.assertIn(n_asked, range(50, 101))
 
+    def test_ctrl_c_ends_a_command_that_waits_for_a_line(self):
+        out = self.dir / "v.npy"
+        process = subprocess.Popen([ARGS.billow, "embed", "--model", "m", "--out", str(out)], stdin=subprocess.PIPE, env=dict(os.environ, **self.env))
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        self.addCleanup(process.stdin.close)
+        process.stdin.write(b"first\n")
+        process.stdin.flush()
+        while not (self.dir / "v.npy.part").exists():
+            self.assertIsNone(process.poll())
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(60), -signal.SIGINT)
+        self.assertFalse(out.exists())
+
     def test_two_processes_do_not_write_one_file(self):
         self.path, out = self.lines(100), self.dir / "v.npy"
         self.begin(out)

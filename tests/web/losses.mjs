@@ -196,14 +196,18 @@ export const lossCases = ({ setting, front, open }) => ({
     await full(true);
     await ask(page, 'the second');
     await page.getByText('This browser has no room for more chats').waitFor();
+    await importChat(page, server.url, [['user', 'hi']], {}, 'this browser does not store it');
+    await page.getByRole('button', { name: 'Close', exact: true }).click();
+    await page.getByText('This browser has no room for more chats').waitFor();
     await full(false);
     await page.getByRole('button', { name: 'More for this chat: the first' }).click();
     await page.getByRole('button', { name: 'Delete', exact: true }).click();
     await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();
     await page.locator('.banner').waitFor({ state: 'detached' });
     await reload();
-    assert.equal(await page.locator('nav.chats li a').innerText(), 'the second');
-    await page.locator('nav.chats li a').click();
+    const chats = page.locator('nav.chats').getByRole('link');
+    assert.deepEqual((await chats.allInnerTexts()).sort(), ['Imported', 'the second']);
+    await chats.filter({ hasText: 'the second' }).click();
     await page.getByText('Yes.').waitFor();
     server.close();
   },

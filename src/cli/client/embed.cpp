@@ -165,12 +165,14 @@ void run(Options options, const std::vector<std::string>& words) {
       [&options](BulkCaller& caller, EmbedBatch& batch) {
         embed_batch(options.work, caller, batch);
       });
+  // Only a job that reads a file can resume. Ctrl-C ends others immediately: they may wait for a
+  // line of a terminal.
   std::optional<InterruptWatch> watch;
-  if (!options.out.empty()) watch.emplace([&queue] { queue.cancel(); });
+  if (!options.out.empty() && !in.empty()) watch.emplace([&queue] { queue.cancel(); });
   size_t n_cut = 0;
   try {
     n_cut = run_all(options, queue, texts, output);
-    // Ctrl-C also ends the program that writes the rows into a pipe. What came is not all.
+    // Ctrl-C also ends the program that writes the rows into a named pipe. What came is not all.
     if (watch && watch->interrupted()) throw Error(ErrorCode::kIo, "interrupted");
   } catch (...) {
     output.checkpoint();

@@ -298,8 +298,9 @@ export const en = {
     exportAll: 'Export all chats',
     import: 'Import chats',
     importHint: 'A file of exported chats, or conversations.json of a ChatGPT export. Nothing is overwritten.',
-    imported: (n: number, skipped = 0) => {
-      const chats = n === 1 ? '1 chat was imported' : `${n} chats were imported`;
+    imported: (n: number, skipped: number, isLasting: boolean) => {
+      let chats = n === 1 ? '1 chat was imported' : `${n} chats were imported`;
+      if (!isLasting) chats += `, but this browser does not store ${n === 1 ? 'it: it is' : 'them: they are'} lost when this page is closed`;
       if (skipped === 0) return chats;
       return `${chats}. ${skipped === 1 ? '1 item' : `${skipped} items`} without usable text (images, files, tool calls) ${skipped === 1 ? 'was' : 'were'} skipped.`;
     },
