@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/file_locks.h"
 #include "base/log.h"
 #include "store/folder.h"
 #include "store/partial_download.h"
@@ -82,10 +83,6 @@ OpenFile open_or_make(const std::string& path) {
   return {.fd = fd, .is_new = is_new};
 }
 
-bool says_no_locks(int error) {
-  return error == ENOLCK || error == EOPNOTSUPP || error == ENOSYS || error == EINVAL;
-}
-
 void warn_of_no_locks(const std::string& path, int error) {
   static std::once_flag warned;
   std::call_once(warned, [&] {
@@ -110,7 +107,7 @@ int open_locked(const std::string& path, const LockFile& lock, const std::stop_t
   for (;;) {
     const OpenFile file = open_or_make(path);
     int error = await_lock(file.fd, lock, stop);
-    if (says_no_locks(error)) {
+    if (means_no_locks(error)) {
       warn_of_no_locks(path, error);
       error = 0;
     }

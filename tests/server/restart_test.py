@@ -78,7 +78,7 @@ class Restart(unittest.TestCase):
         def rests():
             seen.append(self.saved())
             time.sleep(0.05)
-            return seen[-1] != self.saved_before and self.files("sessions") and len(seen) >= 20 and all(one == seen[-1] for one in seen[-20:])
+            return seen[-1] != self.saved_before and self.files("sessions") and len(seen) >= 40 and all(one == seen[-1] for one in seen[-40:])
         self.wait_for(rests)
 
     def test_conversation_continues_after_every_end_of_a_runner(self):

@@ -367,7 +367,7 @@ def soak(server, cases, budget):
 
 def main():
     with tempfile.TemporaryDirectory() as folder:
-        server = start(folder, [])
+        server = start(folder, ["--keep-alive", "-1"])  # the memory of all models together is measured
         try:
             add_models(server, folder)
             cases = [*writing_cases(), *embedding_cases()]

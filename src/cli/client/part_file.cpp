@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/file_locks.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "gguf/atomic_file.h"
@@ -75,10 +76,8 @@ PartFile::PartFile(std::string path, std::string job)
   if (file_ < 0) throw system_error("cannot write", part_, errno);
   try {
     if (::flock(file_, LOCK_EX | LOCK_NB) != 0) {
-      const bool has_no_locks =
-          errno == ENOLCK || errno == EOPNOTSUPP || errno == ENOSYS || errno == EINVAL;
       if (errno == EWOULDBLOCK) throw FileInUse(part_ + ": another process is writing it");
-      if (!has_no_locks) throw system_error("cannot lock", part_, errno);
+      if (!means_no_locks(errno)) throw system_error("cannot lock", part_, errno);
       log::warn(part_ + ": this file system has no locks; do not run the same job twice");
     }
     if (!is_file_at(file_, part_)) throw FileInUse(part_ + ": another process is writing it");
