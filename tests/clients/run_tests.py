@@ -8,6 +8,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import tempfile
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--billow", required=True)
@@ -22,8 +23,11 @@ for part in [options.environment, *(["node"] if options.node else [])]:
     if not (clients / part / "stamp").exists():
         print(f"skipped: no clients in {clients / part}; tools/setup clients installs them")
         sys.exit(77)
-environment = {**os.environ, "BILLOW_PROGRAM": str(pathlib.Path(options.billow).resolve()), "BILLOW_NODE_MODULES": str(node_modules),
-               "PYTHONDONTWRITEBYTECODE": "1"}
-sys.exit(subprocess.run([clients / options.environment / "bin" / "python", "-m", "pytest", "-q", "-p", "no:cacheprovider",
-                         "-o", "tmp_path_retention_policy=failed", options.test.name],
-                        cwd=options.test.parent, env=environment, check=False).returncode)
+# Each run has its own root for temporary folders: pytest removes links in a shared root, and fails if another run did it.
+with tempfile.TemporaryDirectory() as root:
+    environment = {**os.environ, "BILLOW_PROGRAM": str(pathlib.Path(options.billow).resolve()), "BILLOW_NODE_MODULES": str(node_modules),
+                   "PYTHONDONTWRITEBYTECODE": "1", "PYTEST_DEBUG_TEMPROOT": root}
+    done = subprocess.run([clients / options.environment / "bin" / "python", "-m", "pytest", "-q", "-p", "no:cacheprovider",
+                           "-o", "tmp_path_retention_policy=failed", options.test.name],
+                          cwd=options.test.parent, env=environment, check=False)
+sys.exit(done.returncode)
