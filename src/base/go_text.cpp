@@ -78,4 +78,12 @@ std::string go_quoted(std::string_view text) {
   return out + "\"";
 }
 
+std::optional<bool> go_bool(std::string_view text) noexcept {
+  constexpr std::array<std::string_view, 6> kYes = {"1", "t", "T", "true", "TRUE", "True"};
+  constexpr std::array<std::string_view, 6> kNo = {"0", "f", "F", "false", "FALSE", "False"};
+  if (std::ranges::find(kYes, text) != kYes.end()) return true;
+  if (std::ranges::find(kNo, text) != kNo.end()) return false;
+  return std::nullopt;
+}
+
 }  // namespace billow

@@ -28,6 +28,7 @@
 #include "cli/console.h"
 #include "cli/generate_options.h"
 #include "cli/interrupt.h"
+#include "cli/output_file.h"
 #include "cli/prompter.h"
 #include "cli/summary.h"
 #include "context/compaction.h"
@@ -236,7 +237,10 @@ int run(const GenerateOptions& options) {
   gguf::File file = gguf::File::open(options.model.model);
   const GenerateSettings settings = options.settings(file);
   std::optional<Trace> trace;
-  if (!options.trace.empty()) trace.emplace(options.trace);
+  if (!options.trace.empty()) {
+    refuse_to_replace(options.trace, files_read(options.model, file));
+    trace.emplace(options.trace);
+  }
   const auto loaded = loaded_engine(std::move(file), settings.engine, !options.quiet);
   engine::Engine& engine = *loaded;
   const auto load_time = std::chrono::steady_clock::now() - start;

@@ -16,6 +16,7 @@
 #include "cli/command.h"
 #include "cli/engine_options.h"
 #include "cli/interrupt.h"
+#include "cli/output_file.h"
 #include "engine/importance.h"
 #include "gguf/atomic_file.h"
 #include "gguf/file.h"
@@ -32,24 +33,12 @@ struct ImatrixOptions {
   engine::ImportanceOptions importance;
 };
 
-// Refuses a new file that would replace the text or a file of the model.
-void check_output(const ImatrixOptions& options, const gguf::File& model) {
-  const gguf::SplitKeys keys = {.number = 0, .count = model.n_files(), .n_tensors = {}};
-  std::vector<std::string> inputs = gguf::sibling_paths(keys, model.path());
-  inputs.push_back(model.path());
-  inputs.push_back(options.file);
-  for (const std::string& input : inputs) {
-    std::error_code ignored;
-    if (std::filesystem::equivalent(input, options.out, ignored))
-      throw Error(ErrorCode::kInvalidInput,
-                  options.out + " is part of the input; give --output another file");
-  }
-}
-
 quantize::ImportanceSums measure(const ImatrixOptions& options) {
   const MappedFile text(options.file);
   engine::Engine engine(options.model.model, options.model.engine());
-  check_output(options, engine.file());
+  std::vector<std::string> inputs = files_read(options.model, engine.file());
+  inputs.push_back(options.file);
+  refuse_to_replace(options.out, inputs);
   const std::string_view view(reinterpret_cast<const char*>(text.bytes().data()),
                               text.bytes().size());
   const std::vector<int32_t> tokens =

@@ -10,6 +10,7 @@ void note(int signal) {
   g_signal = signal;
   std::signal(SIGINT, SIG_DFL);
   std::signal(SIGTERM, SIG_DFL);
+  std::signal(SIGHUP, SIG_DFL);
 }
 
 void catch_signal(int signal, struct sigaction& before) {
@@ -27,11 +28,13 @@ Interrupt::Interrupt() {
   g_signal = 0;
   catch_signal(SIGINT, on_interrupt_);
   catch_signal(SIGTERM, on_terminate_);
+  catch_signal(SIGHUP, on_hangup_);
 }
 
 Interrupt::~Interrupt() {
   sigaction(SIGINT, &on_interrupt_, nullptr);
   sigaction(SIGTERM, &on_terminate_, nullptr);
+  sigaction(SIGHUP, &on_hangup_, nullptr);
 }
 
 int Interrupt::signal() const noexcept { return g_signal; }

@@ -1,6 +1,6 @@
-// Handles Ctrl-C and SIGTERM while a command works. The first signal is recorded, so that the
-// command can end cleanly. A second signal ends the program immediately. Only one Interrupt may
-// exist at a time. Use it from the main thread.
+// Handles Ctrl-C, SIGTERM and SIGHUP (a closed terminal) while a command works. The first signal is
+// recorded, so that the command can end cleanly. A second signal ends the program immediately. Only
+// one Interrupt may exist at a time. Use it from the main thread.
 #pragma once
 
 #include <csignal>
@@ -24,6 +24,7 @@ class Interrupt {
  private:
   struct sigaction on_interrupt_{};
   struct sigaction on_terminate_{};
+  struct sigaction on_hangup_{};
 };
 
 // Exit status of a program that a signal has ended.

@@ -48,7 +48,8 @@ void add(const Options& options, const std::string& name) {
   keys::add_key("", record, path);  // checks the record before the file is created
   const bool is_new = ::access(path.c_str(), F_OK) != 0;
   keys::KeysFileChange change(path);
-  change.write(keys::add_key(keys::read_keys_file(path), record, path));
+  const std::string before = keys::read_keys_file(path);
+  change.write(keys::add_key(before, record, path));
   // The user of the package's service.
   if (is_new && ::geteuid() == 0 && ::getpwnam("billow") != nullptr) {
     std::fprintf(stderr,
@@ -58,7 +59,12 @@ void add(const Options& options, const std::string& name) {
   }
   std::fprintf(stderr, "This is the API key of '%s'. Store it now: %s has only its digest.\n",
                name.c_str(), path.c_str());
-  print_now(key + "\n");
+  try {
+    print_now(key + "\n");
+  } catch (...) {  // nobody has the key
+    change.write(before);
+    throw;
+  }
 }
 
 void revoke(const Options& options, const std::string& name) {

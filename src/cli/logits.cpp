@@ -24,6 +24,7 @@
 #include "cli/engine_options.h"
 #include "cli/interrupt.h"
 #include "cli/numpy.h"
+#include "cli/output_file.h"
 #include "cli/token_text.h"
 #include "convert/float_weights.h"
 #include "cpu/memory.h"
@@ -35,7 +36,6 @@ namespace {
 using tokenizer::TokenId;
 using tokenizer::Tokenizer;
 
-constexpr const char* kStandardOutput = "-";
 constexpr size_t kShownTokens = 5;  // best tokens per position
 
 struct LogitsOptions {
@@ -210,6 +210,7 @@ void run(const LogitsOptions& options) {
   std::optional<gguf::AtomicFile> out;
   if (!options.out.empty() && !to_standard_output) {
     check_out(options.out);
+    refuse_to_replace(options.out, files_read(options.model, file));
     out.emplace(options.out);
   }
   engine::EngineOptions engine_options = options.model.engine();

@@ -1,4 +1,4 @@
-// The output file of a command. Not thread-safe.
+// The output file of a command. Not thread-safe, except for free functions.
 #pragma once
 
 #include <cstddef>
@@ -6,12 +6,24 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "gguf/atomic_file.h"
+#include "gguf/file.h"
 
 namespace billow::cli {
 
 inline constexpr std::string_view kStandardOutput = "-";
+
+struct ModelOptions;
+
+// Throws Error (kInvalidInput) if `output` is one of the files that the command reads. Empty paths
+// are ignored.
+void refuse_to_replace(const std::string& output, std::span<const std::string> inputs);
+
+// Returns the files that a command with an engine reads: all parts of the model, the adapters and
+// the draft model.
+std::vector<std::string> files_read(const ModelOptions& options, const gguf::File& model);
 
 // Writes to a path or to standard output. The file appears at its path on commit(), complete.
 // Functions throw Error (kIo).

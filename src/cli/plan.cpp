@@ -5,6 +5,8 @@
 #include <memory>
 #include <string>
 
+#include "arch/encoder.h"
+#include "base/error.h"
 #include "base/json.h"
 #include "cli/command.h"
 #include "cli/engine_options.h"
@@ -17,6 +19,11 @@ namespace {
 
 void run(const PlanOptions& options) {
   const gguf::File file = gguf::File::open(options.model, gguf::StringArrays::kSkipped);
+  if (arch::is_encoder(file)) {
+    throw Error(
+        ErrorCode::kUnsupported,
+        options.model + ": this model makes vectors from texts; only answers grow and need a plan");
+  }
   const engine::Description model = engine::describe(file, describe_options(options));
   const Forecast run = forecast(options, model);
   const RequestMemory memory = request_memory(options, model, run);

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/go_text.h"
 #include "base/text.h"
 #include "scheduler/keep_alive.h"
 
@@ -36,18 +37,9 @@ std::optional<Integer> integer_of(std::string_view text) {
   return value;
 }
 
-// Returns nullopt if the text is neither yes nor no.
-std::optional<bool> truth_of(std::string_view text) {
-  constexpr std::array<std::string_view, 6> kYes = {"1", "t", "T", "true", "TRUE", "True"};
-  constexpr std::array<std::string_view, 6> kNo = {"0", "f", "F", "false", "FALSE", "False"};
-  if (std::ranges::find(kYes, text) != kYes.end()) return true;
-  if (std::ranges::find(kNo, text) != kNo.end()) return false;
-  return std::nullopt;
-}
-
-void assign(bool& field, const Value& value) { field = truth_of(value.text).value_or(true); }
+void assign(bool& field, const Value& value) { field = go_bool(value.text).value_or(true); }
 void assign(std::optional<bool>& field, const Value& value) {
-  field = truth_of(value.text).value_or(true);
+  field = go_bool(value.text).value_or(true);
 }
 void assign(std::string& field, const Value& value) { field = value.text; }
 void assign(uint64_t& field, const Value& value) {
@@ -76,7 +68,7 @@ void assign(std::vector<std::string>& field, const Value& value) {
   }
 }
 void assign(DebugLevel& field, const Value& value) {
-  if (const std::optional<bool> truth = truth_of(value.text)) {
+  if (const std::optional<bool> truth = go_bool(value.text)) {
     field = *truth ? DebugLevel::kDebug : DebugLevel::kOff;
   } else if (const std::optional<int64_t> level = integer_of<int64_t>(value.text)) {
     field = *level >= 2 ? DebugLevel::kTrace : DebugLevel::kOff;
@@ -117,7 +109,7 @@ void set_kv_cache_type(Environment& environment, const Value& value) {
   environment.kv_cache_type = value.text;
 }
 void set_web_page(Environment& environment, const Value& value) {
-  if (const std::optional<bool> truth = truth_of(value.text)) {
+  if (const std::optional<bool> truth = go_bool(value.text)) {
     environment.web_page = *truth;
   } else if (value.text == "on" || value.text == "off") {
     environment.web_page = value.text == "on";

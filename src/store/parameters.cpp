@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/go_text.h"
 #include "base/json.h"
 #include "store/json_text.h"
 
@@ -63,16 +64,6 @@ std::optional<T> number(std::string_view text) {
   return value;
 }
 
-std::optional<bool> boolean(std::string_view text) {
-  for (const std::string_view yes : {"1", "t", "T", "true", "TRUE", "True"}) {
-    if (text == yes) return true;
-  }
-  for (const std::string_view no : {"0", "f", "F", "false", "FALSE", "False"}) {
-    if (text == no) return false;
-  }
-  return std::nullopt;
-}
-
 [[noreturn]] void refuse(const char* kind, const std::string& text) {
   throw Error(ErrorCode::kInvalidInput, fmt::format("invalid {} value [{}]", kind, text));
 }
@@ -88,7 +79,7 @@ Json typed(ParameterType type, const std::string& text) {
       refuse("float", text);
     }
     case kBool:
-      if (const auto value = boolean(text)) return *value;
+      if (const auto value = go_bool(text)) return *value;
       refuse("bool", text);
     case kString:
     case kStrings:

@@ -107,6 +107,22 @@ class Outputs(EmbedTest):
         self.assertIn("pipe.npy is not a regular file", self.error("--in", self.lines(3), "--out", pipe, status=1))
         self.assertEqual(sorted(p.name for p in self.dir.iterdir()), ["in.txt", "pipe.npy"])
 
+    def test_the_input_is_not_replaced(self):
+        path = self.file("in.jsonl", '{"text":"a 1"}\n')
+        self.assertIn("is part of the input", self.error("--in", path, "--out", path, status=1))
+        self.assertEqual(path.read_text(), '{"text":"a 1"}\n')
+
+    def test_vectors_of_a_changed_model_are_not_published(self):
+        out = self.dir / "v.npy"
+
+        def changed(body):
+            self.server.answers["POST /api/show"] = {"modelfile": f"FROM /models/blobs/sha256-{'e' * 64}\n"}
+            return embedded(body)
+
+        self.server.answers["POST /v1/embeddings"] = changed
+        self.assertIn("changed during the job", self.error("--in", self.lines(3), "--out", out, status=75))
+        self.assertFalse(out.exists())
+
     def test_a_full_disk_is_an_error(self):
         with open("/dev/full", "wb") as full:
             done = subprocess.run([ARGS.billow, "embed", "--model", "m", "--in", str(self.lines(3))], stdout=full,

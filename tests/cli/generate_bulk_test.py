@@ -54,6 +54,36 @@ class BulkTest(ClientCase):
         return [json.loads(line) for line in text.splitlines()]
 
 
+class Changes(BulkTest):
+    def test_the_input_is_not_replaced(self):
+        path = self.rows_of(2)
+        before = path.read_bytes()
+        for out in (path, self.dir / "." / path.name):
+            self.assertIn("is part of the input", self.error("--in", path, "--out", out, status=1))
+        self.assertEqual(path.read_bytes(), before)
+
+    def test_results_of_a_changed_model_or_input_are_not_published(self):
+        for what in ("model", "input"):
+            with self.subTest(what):
+                path, out = self.rows_of(3, f"{what}.jsonl"), self.dir / f"{what}-out.jsonl"
+
+                def changed(body, what=what, path=path):
+                    if body["prompt"] != "text 2":
+                        return answered(body)
+                    if what == "model":
+                        self.server.answers["POST /api/show"] = {**SHOWN, "modelfile": f"FROM /models/blobs/sha256-{'e' * 64}\n"}
+                    else:
+                        path.write_text(path.read_text() + json.dumps({"prompt": "more"}) + "\n")
+                    return answered(body)
+
+                self.server.answers["POST /api/generate"] = changed
+                self.assertIn(f"the model or {path} changed during the job", self.error("--in", path, "--out", out, status=75))
+                self.assertFalse(out.exists())
+                self.server.answers["POST /api/generate"] = answered
+                self.assertIn("starting over", self.generate("--in", path, "--out", out).stderr.decode())
+                self.assertEqual(len(self.results(out.read_text())), 3 if what == "model" else 4)
+
+
 class Outputs(BulkTest):
     def test_rows_of_json_lines_are_prompts_and_chats(self):
         path = self.file("in.jsonl", '{"prompt":"a","id":7}\n\n{"messages":[{"role":"user","content":"b"}],"label":"x"}\n')

@@ -354,7 +354,7 @@ class Generate(ProgramTest):
                      names=["tokens", "context of 256"])
 
     def test_signals_end_an_answer_with_its_summary(self):
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             process = self.start("--raw", "--prompt", "hi", *SMALL_CONTEXT)
             self.assertTrue(process.stdout.read(1))
             process.send_signal(number)

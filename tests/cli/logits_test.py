@@ -49,6 +49,17 @@ class Logits(ProgramTest):
         # tests/families compares quantised weights with the floats that the gguf package makes of them.
         self.assertEqual(self.run_logits("--tokens", TOKENS, "--exact", "--out", "-"), self.run_logits("--tokens", TOKENS, "--out", "-"))
 
+    def test_refuses_to_replace_its_input(self):
+        copy = self.dir / "copy.gguf"
+        copy.write_bytes(self.model.read_bytes())
+        self.refused("logits", "--model", copy, "--tokens", TOKENS, "--out", copy, names=[copy, "is part of the input"])
+        self.refused("generate", "--model", copy, "--prompt", "a", "--trace", copy, names=[copy, "is part of the input"])
+        for adapter in (copy, f"{copy}:0.5"):
+            self.refused("logits", "--model", self.model, "--adapter", adapter, "--tokens", TOKENS, "--out", copy,
+                         names=[copy, "is part of the input"])
+        self.assertEqual(copy.read_bytes(), self.model.read_bytes())
+        copy.unlink()
+
     def test_the_summary_has_a_line_for_each_position(self):
         shown = json.loads(self.run_logits("--tokens", TOKENS, "--json"))
         head, *lines = self.run_logits("--tokens", TOKENS).decode().splitlines()

@@ -120,14 +120,16 @@ class Quantize(ProgramTest):
         one["tensors"] = [(name, [8192, 4000] if len(shape) > 1 else shape) for name, shape in one["tensors"]]
         big.write_bytes(mixture_models.model_file(one))
         self.addCleanup(big.unlink)
-        program = subprocess.Popen([ARGS.billow, "quantize", big, self.out, "Q2_K"], stderr=subprocess.PIPE,
-                                   stdout=subprocess.PIPE)
-        while not list(self.dir.glob("*.partial-*")) and program.poll() is None:
-            time.sleep(0.01)
-        program.send_signal(signal.SIGTERM)
-        out, _ = program.communicate(timeout=300)
-        self.assertEqual((program.returncode, out), (128 + signal.SIGTERM, b""))
-        self.assertFalse(self.out.exists())
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            program = subprocess.Popen([ARGS.billow, "quantize", big, self.out, "Q2_K"], stderr=subprocess.PIPE,
+                                       stdout=subprocess.PIPE)
+            while not list(self.dir.glob("*.partial-*")) and program.poll() is None:
+                time.sleep(0.01)
+            program.send_signal(number)
+            out, _ = program.communicate(timeout=300)
+            self.assertEqual((program.returncode, out), (128 + number, b""))
+            self.assertFalse(self.out.exists())
+            self.assertEqual(list(self.dir.glob("*.partial-*")), [])
 
     def test_an_importance_matrix_can_be_used_to_quantise_its_model(self):
         text = self.dir / "text.txt"

@@ -121,6 +121,15 @@ class Keys(Place):
         self.assertIn("key=ann", log)
         self.assertIn("this server does not know the API key", log)
 
+    def test_a_key_that_cannot_be_printed_is_not_stored(self):
+        self.add("ann")
+        before = self.file.read_text()
+        with open("/dev/full", "wb") as full:
+            done = subprocess.run([options.billow, "keys", "add", "bob", "--file", str(self.file)], stdout=full, stderr=subprocess.PIPE, check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b"cannot write standard output", done.stderr)
+        self.assertEqual(self.file.read_text(), before)
+
     def test_wrong_words_have_one_line(self):
         self.add("ann")
         file = ["--file", str(self.file)]

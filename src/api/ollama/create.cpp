@@ -120,7 +120,8 @@ std::string object_text(const Fields& fields, const char* name) {
 store::CreateRequest create_request_of(const Fields& fields) {
   store::CreateRequest request;
   request.model = requested_model(fields);
-  request.from = fields.text("from");
+  if (store::parse_name(request.model)) (void)parse_new(request.model, "");  // checks the tag
+  request.from = without_local(fields.text("from"));
   request.remote_host = fields.text("remote_host");
   request.files = blobs_of(fields, "files");
   request.adapters = blobs_of(fields, "adapters").value_or(std::vector<store::NamedBlob>());

@@ -73,18 +73,15 @@ void show(StoredModels& models, prompt::GoTemplateUse go_templates, Call& call) 
 
 void copy(store::Store& store, Call& call) {
   const Fields fields = Fields::parse(call.take_body().text, "CopyRequest");
-  const auto named = [&](const char* field) {
-    const std::string text = fields.text(field);
-    auto name = store::parse_name(text);
-    if (!name) {
-      throw http::StatusError(400, std::string(field) + " " + go_quoted(text) + " is invalid");
-    }
-    return std::move(*name);
+  const auto invalid = [&](const char* field) {
+    return std::string(field) + " " + go_quoted(fields.text(field)) + " is invalid";
   };
-  const store::Name source = named("source");
-  const store::Name destination = named("destination");
+  const std::string text = fields.text("source");
+  if (text.empty()) throw http::StatusError(400, invalid("source"));
+  const store::Name source = parse_local(text, invalid("source"));
+  const store::Name destination = parse_new(fields.text("destination"), invalid("destination"));
   if (!store.copy(source, destination)) {
-    throw http::StatusError(404, "model " + go_quoted(fields.text("source")) + " not found");
+    throw http::StatusError(404, "model " + go_quoted(text) + " not found");
   }
   call.set_model(store::display_name(store.resolve(source)));
   call.respond({});
@@ -93,11 +90,17 @@ void copy(store::Store& store, Call& call) {
 void remove(store::Store& store, Call& call) {
   const Fields fields = Fields::parse(call.take_body().text, "DeleteRequest");
   const std::string text = requested_model(fields);
-  const store::Name name = parse_local(text, "name " + go_quoted(text) + " is invalid");
-  const std::string spelled = store::display_name(store.resolve(name));
-  if (!store.remove(name)) throw http::StatusError(404, "model '" + text + "' not found");
-  call.set_model(spelled);
-  call.respond({});
+  const store::Name named = parse_local(text, "name " + go_quoted(text) + " is invalid");
+  // Another program may have stored a model with the tag "local".
+  const store::Name literal = store::parse_name(text).value_or(named);
+  for (const store::Name& name : {literal, named}) {
+    const std::string spelled = store::display_name(store.resolve(name));
+    if (!store.remove(name)) continue;
+    call.set_model(spelled);
+    call.respond({});
+    return;
+  }
+  throw http::StatusError(404, "model '" + text + "' not found");
 }
 
 }  // namespace

@@ -286,6 +286,28 @@ TEST_F(Models, CopiesAndDeletesModels) {
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(blobs), {}), 0);
 }
 
+TEST_F(Models, TheEndLocalIsNoTag) {
+  make("m");
+  EXPECT_EQ(answer_text(server.post("/api/copy", R"({"source":"m:local","destination":"n"})")),
+            "200 ");
+  for (const char* body :
+       {R"({"source":"m","destination":"n:local"})", R"({"source":"m","destination":"n:LOCAL"})"})
+    EXPECT_EQ(server.post("/api/copy", body).status, 400) << body;
+  EXPECT_EQ(server.post("/api/create", R"({"model":"x:local","from":"m"})").status, 400);
+  EXPECT_EQ(server.post("/api/pull", R"({"model":"x:local"})").status, 400);
+  EXPECT_EQ(names(), "n:latest m:latest ");
+  // Another program may have stored this tag.
+  ASSERT_TRUE(store.copy(store::named("m"), store::named("n:local")));
+  const auto deleted = [&] {
+    return answer_text(server.send(Method::kDelete, "/api/delete", R"({"model":"n:local"})"));
+  };
+  EXPECT_EQ(deleted(), "200 ");
+  EXPECT_EQ(names(), "n:latest m:latest ");
+  EXPECT_EQ(deleted(), "200 ");
+  EXPECT_EQ(names(), "m:latest ");
+  EXPECT_EQ(deleted(), R"(404 {"error":"model 'n:local' not found"})");
+}
+
 TEST_F(Models, RefusesMaliciousBodies) {
   EXPECT_EQ(server.post("/api/show", std::string(100'000, '[')).status, 400);
   std::string many = "{\"model\":\"m\"";

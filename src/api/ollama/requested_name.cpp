@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/go_text.h"
+#include "base/text.h"
 #include "http/status.h"
 
 namespace billow::api::ollama {
@@ -14,13 +16,27 @@ std::string requested_model(const Fields& fields) {
   return model.empty() ? name : model;
 }
 
-store::Name parse_local(const std::string& text, const std::string& invalid) {
-  if (text.empty()) throw http::StatusError(400, "model is required");
+std::string without_local(const std::string& text) {
   const store::SourcedName sourced = store::split_source(text);
   // ":cloud" may be the tag of a stored stub.
-  const bool is_local = sourced.source == store::Source::kLocal;
-  auto name = store::parse_name(is_local ? sourced.name : text);
+  return sourced.source == store::Source::kLocal ? sourced.name : text;
+}
+
+store::Name parse_local(const std::string& text, const std::string& invalid) {
+  if (text.empty()) throw http::StatusError(400, "model is required");
+  auto name = store::parse_name(without_local(text));
   if (!name) throw http::StatusError(400, invalid);
+  return std::move(*name);
+}
+
+store::Name parse_new(const std::string& text, const std::string& invalid) {
+  auto name = store::parse_name(text);
+  if (!name) throw http::StatusError(400, invalid);
+  if (lower_case(name->tag) == "local") {
+    throw http::StatusError(400, "the tag of " + go_quoted(text) +
+                                     " is not possible: \":local\" after a name means the model "
+                                     "of this server; give another tag");
+  }
   return std::move(*name);
 }
 

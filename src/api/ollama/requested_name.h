@@ -17,6 +17,14 @@ std::string requested_model(const Fields& fields);
 // the name is malformed. Removes an ending ":local".
 store::Name parse_local(const std::string& text, const std::string& invalid);
 
+// Returns a name without an ending ":local".
+std::string without_local(const std::string& text);
+
+// Parses the name of a model that is to be made. Throws http::StatusError (400): `invalid` if the
+// name is malformed, and a text about the tag if the name ends in ":local". Such a name means the
+// model without this end.
+store::Name parse_new(const std::string& text, const std::string& invalid);
+
 // Loads a model. Throws http::StatusError: 404 with `missing`, 500 for a broken model, because the
 // client did not cause it.
 store::Model load_stored(const store::Store& store, const store::Name& name,

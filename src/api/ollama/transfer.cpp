@@ -31,9 +31,7 @@ TransferRequest decode(const Fields& fields, const char* if_missing) {
   const bool streams = fields.flag("stream").value_or(true);
   const std::string model = requested_model(fields);
   if (model.empty()) throw http::StatusError(400, if_missing);
-  auto name = store::parse_name(model);
-  if (!name) throw http::StatusError(400, kInvalidName);
-  return {.name = std::move(*name), .insecure = insecure, .streams = streams};
+  return {.name = parse_new(model, kInvalidName), .insecure = insecure, .streams = streams};
 }
 
 // Clients of Ollama expect 500 for all errors of a transfer.

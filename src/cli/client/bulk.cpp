@@ -111,11 +111,19 @@ Json bulk_job(const std::string& fingerprint, const RowOptions& options) {
               {"field", options.field},
               {"column", options.column},
               {"rows", options.rows}};
-  if (const auto status = store::file_status(options.in)) {
+  // The time of a pipe changes with each row, and a job that reads it cannot resume.
+  const bool is_file = std::filesystem::is_regular_file(options.in);
+  if (const auto status = is_file ? store::file_status(options.in) : std::nullopt) {
     job["in_bytes"] = status->size_bytes;
     job["in_modified"] = status->modified.time_since_epoch().count();
   }
   return job;
+}
+
+void check_unchanged(const RowOptions& rows, const std::string& out, bool is_same) {
+  if (is_same) return;
+  throw BulkFailure(kTryAgain, "the model or " + rows.in + " changed during the job, so " + out +
+                                   " is not written; run the command again");
 }
 
 BulkProgress::BulkProgress(const std::string& verb, const std::string& in, const std::string& out)

@@ -84,6 +84,10 @@ class BulkRows {
 // Returns all that the results of a job depend on: `fingerprint`, the input, and the chosen rows.
 Json bulk_job(const std::string& fingerprint, const RowOptions& options);
 
+// Throws BulkFailure (kTryAgain) if a job of these rows is no longer the one that began. Its rows
+// are then a mixture, and the next run starts over.
+void check_unchanged(const RowOptions& rows, const std::string& out, bool is_same);
+
 // On a terminal, shows how much of an input file is done. Does nothing if the input or the output
 // is not a file.
 class BulkProgress {

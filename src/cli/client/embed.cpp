@@ -1,6 +1,7 @@
 // billow embed: computes vectors of texts from arguments, standard input or a file. Writes them to
 // a file or to standard output.
 #include <CLI/CLI.hpp>
+#include <array>
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -20,6 +21,7 @@
 #include "cli/console.h"
 #include "cli/interrupt.h"
 #include "cli/option_checks.h"
+#include "cli/output_file.h"
 #include "metrics/request_id.h"
 
 namespace billow::cli {
@@ -146,15 +148,16 @@ void run(Options options, const std::vector<std::string>& words) {
   check(options, words);
   const std::string& in = options.rows.in;
   options.work.origin = !words.empty() ? "arguments" : in.empty() ? "standard input" : in;
-  Texts texts(options.rows, words);
-  std::string job;
-  if (!options.out.empty()) {
-    job = from_server([&](ApiClient& client) {
-      // Standard input cannot be read again, so its job cannot resume.
-      return in.empty() ? metrics::new_request_id()
-                        : job_of(options, weights_digest(client, options.work.model));
+  if (!options.out.empty()) refuse_to_replace(options.out, std::array{in});
+  const auto job_now = [&] {
+    return from_server([&](ApiClient& client) {
+      return job_of(options, weights_digest(client, options.work.model));
     });
-  }
+  };
+  // Standard input cannot be read again, so its job cannot resume.
+  const bool is_job = !options.out.empty() && !in.empty();
+  Texts texts(options.rows, words);
+  const std::string job = is_job ? job_now() : metrics::new_request_id();
   Output output(options, job);
   texts.begin(output.n_rows(), output.input_offset());
   BulkQueue<EmbedBatch> queue(
@@ -168,12 +171,13 @@ void run(Options options, const std::vector<std::string>& words) {
   // Only a job that reads a file can resume. Ctrl-C ends others immediately: they may wait for a
   // line of a terminal.
   std::optional<InterruptWatch> watch;
-  if (!options.out.empty() && !in.empty()) watch.emplace([&queue] { queue.cancel(); });
+  if (is_job) watch.emplace([&queue] { queue.cancel(); });
   size_t n_cut = 0;
   try {
     n_cut = run_all(options, queue, texts, output);
     // Ctrl-C also ends the program that writes the rows into a named pipe. What came is not all.
     if (watch && watch->interrupted()) throw Error(ErrorCode::kIo, "interrupted");
+    if (is_job) check_unchanged(options.rows, options.out, job_now() == job);
   } catch (...) {
     output.checkpoint();
     if (watch && watch->interrupted()) end_with(exit_status_of(SIGINT));

@@ -1,6 +1,7 @@
 #include "cli/client/generate_bulk.h"
 
 #include <fmt/format.h>
+#include <array>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -23,6 +24,7 @@
 #include "cli/generate_options.h"
 #include "cli/interrupt.h"
 #include "cli/option_checks.h"
+#include "cli/output_file.h"
 
 namespace billow::cli {
 namespace {
@@ -204,15 +206,16 @@ void run(const CLI::App& command, const GenerateOptions& options) {
   refuse_local_options(command);
   as_usage([&] { (void)parse_rows(bulk.rows.rows); });
   GenerateWorkOptions work = work_options(command, options);
-  BulkRows rows(bulk.rows, true);
-  std::string job;
-  if (!bulk.out.empty()) {
-    job = from_server([&](ApiClient& client) {
+  if (!bulk.out.empty()) refuse_to_replace(bulk.out, std::array{bulk.rows.in});
+  const auto job_now = [&] {
+    return from_server([&](ApiClient& client) {
       set_digests(client, work.model, work.recipe);
       return bulk_job(fingerprint(work.recipe), bulk.rows)
           .dump(-1, ' ', false, Json::error_handler_t::replace);
     });
-  }
+  };
+  BulkRows rows(bulk.rows, true);
+  const std::string job = bulk.out.empty() ? "" : job_now();
   Results results(bulk.out, job);
   const Totals before = results.totals();
   rows.begin(before.n_rows, results.input_offset());
@@ -228,6 +231,7 @@ void run(const CLI::App& command, const GenerateOptions& options) {
     run_all(bulk, queue, rows, results);
     // Ctrl-C also ends the program that writes the rows into a pipe. What came is not all.
     if (watch && watch->interrupted()) throw Error(ErrorCode::kIo, "interrupted");
+    if (!bulk.out.empty()) check_unchanged(bulk.rows, bulk.out, job_now() == job);
   } catch (...) {
     results.checkpoint();
     if (watch && watch->interrupted()) end_with(exit_status_of(SIGINT));

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/go_text.h"
 #include "base/json.h"
 #include "cli/client/command_line.h"
 #include "cli/client/conversation.h"
@@ -80,7 +81,7 @@ void embed(ApiClient& client, const std::string& model, const Options& options,
         "embedding models require input text. Usage: billow run " + model + " \"your text here\"");
   }
   Json request = {{"model", model}, {"input", text}};
-  if (!options.truncate.empty()) request["truncate"] = options.truncate == "true";
+  if (!options.truncate.empty()) request["truncate"] = *go_bool(options.truncate);
   if (options.dimensions > 0) request["dimensions"] = options.dimensions;
   if (!options.session.keep_alive.empty()) {
     request["keep_alive"] = keep_alive_json(options.session.keep_alive);
@@ -129,6 +130,10 @@ void check(const Options& options) {
     refuse_usage("invalid value for --think: \"" + settings.think +
                  "\" (must be true, false, high, medium, low, or max)");
   }
+  if (!options.truncate.empty() && !go_bool(options.truncate))
+    refuse_usage("invalid value for --truncate: \"" + options.truncate +
+                 "\" (must be true or false)");
+  if (options.dimensions < 0) refuse_usage("--dimensions must not be negative");
   as_usage([&] {
     if (!settings.keep_alive.empty()) (void)keep_alive_json(settings.keep_alive);
     (void)format_json(settings.format);
