@@ -173,8 +173,8 @@ TEST_F(PromptBuilder, IdsOfCallsFitTheTemplate) {
   const Message calls{.role = "assistant", .parts = {call("call_1"), call("abcDEF123"), call("")}};
   EXPECT_EQ(text(sample, chat({text_message("user", "q"), calls, result("abcDEF123"),
                                result("call_1"), result("")})),
-            "user:;assistant:call00000,abcDEF123,call00001,;tool:abcDEF123;tool:call00000;"
-            "tool:call00001;");
+            "user:;assistant:call00001,abcDEF123,call00000,;tool:call00001;tool:abcDEF123;"
+            "tool:call00000;");
   EXPECT_EQ(text(sample, chat({text_message("user", "q"), result("toolu_1")})),
             "user:;tool:call00000;");
 }
