@@ -4,7 +4,6 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
-#include <filesystem>
 #include <memory>
 #include <string>
 #include <system_error>
@@ -20,7 +19,6 @@
 #include "engine/importance.h"
 #include "gguf/atomic_file.h"
 #include "gguf/file.h"
-#include "gguf/split.h"
 
 namespace billow::cli {
 namespace {

@@ -167,10 +167,7 @@ std::string shown_text(const Json& shown) {
     if (line.starts_with("RENDERER ") || line.starts_with("PARSER "))
       text["formats"].push_back(line);
     if (!line.starts_with("FROM ") || !std::exchange(has_weights, true)) continue;
-    const size_t at = line.rfind("sha256");
-    const auto digest =
-        at == std::string::npos ? std::nullopt : store::Digest::parse(line.substr(at));
-    if (digest) text["projectors"].push_back(digest->text());
+    if (const auto digest = digest_in(line)) text["projectors"].push_back(*digest);
   }
   return store::digest_of(text.dump(-1, ' ', false, SortedJson::error_handler_t::replace)).text();
 }

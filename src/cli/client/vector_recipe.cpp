@@ -25,17 +25,22 @@ std::string fingerprint(const VectorRecipe& recipe) {
   return store::digest_of(canonical_json(recipe)).text();
 }
 
+std::optional<std::string> digest_in(const std::string& line) {
+  const size_t at = line.rfind("sha256");
+  const auto digest =
+      at == std::string::npos ? std::nullopt : store::Digest::parse(line.substr(at));
+  return digest ? std::optional(digest->text()) : std::nullopt;
+}
+
 std::optional<std::string> shown_weights(const Json& shown) {
   // The first FROM names the file of the weights: "FROM /models/blobs/sha256-...".
   std::vector<std::string> digests;
   std::istringstream lines(text_field(shown, "modelfile"));
   for (std::string line; std::getline(lines, line);) {
     if (!line.starts_with(digests.empty() ? "FROM " : "ADAPTER ")) continue;
-    const size_t at = line.rfind("sha256");
-    const auto digest =
-        at == std::string::npos ? std::nullopt : store::Digest::parse(line.substr(at));
+    auto digest = digest_in(line);
     if (!digest) return std::nullopt;
-    digests.push_back(digest->text());
+    digests.push_back(*std::move(digest));
   }
   if (digests.size() > 1) return store::digest_of(Json(digests).dump()).text();
   return digests.empty() ? std::nullopt : std::optional(digests.front());

@@ -29,6 +29,10 @@ std::string canonical_json(const VectorRecipe& recipe);
 // Returns "sha256:" and the 64 digits of the canonical JSON's digest.
 std::string fingerprint(const VectorRecipe& recipe);
 
+// Returns the digest at the end of a Modelfile's line such as "FROM /models/blobs/sha256-...", or
+// nullopt if there is none.
+std::optional<std::string> digest_in(const std::string& line);
+
 // Returns the digest of the weights in a response of /api/show: "sha256:...", that of the blob.
 // For a model with adapters, it is the digest of the JSON list of the blob's digest and those of
 // the adapters. Returns nullopt if the response has no digests.
