@@ -36,27 +36,51 @@ AnswerText::AnswerText(const tokenizer::Tokenizer& tokenizer, std::vector<std::s
 std::string AnswerText::accept(int32_t token) {
   marks_.clear();
   if (end_) return "";
+  held_.push_back(n_fed_bytes_);
   std::string text = std::ranges::binary_search(markers_, token) ? text_of_marker(token)
-                                                                 : stop_.feed(decoder_.push(token));
+                                                                 : feed(decoder_.push(token));
   if (stop_.stopped())
     end_ = FinishReason::kStop;
   else if (repeats_too_often(text))
     end_ = FinishReason::kRepeats;
   else if (watch_ && watch_->add(token))
     end_ = FinishReason::kRepetition;
+  show_tokens();
   return text;
+}
+
+std::string AnswerText::feed(std::string_view text) {
+  n_fed_bytes_ += text.size();
+  std::string shown = stop_.feed(text);
+  n_shown_bytes_ += shown.size();
+  return shown;
+}
+
+std::string AnswerText::flush() {
+  std::string shown = stop_.flush();
+  n_shown_bytes_ += shown.size();
+  return shown;
+}
+
+void AnswerText::show_tokens() {
+  const bool holds_text = n_shown_bytes_ < n_fed_bytes_ || decoder_.n_pending_bytes() > 0;
+  while (!held_.empty() && (!holds_text || held_.front() < n_shown_bytes_)) {
+    held_.pop_front();
+    ++n_shown_;
+  }
 }
 
 // A stop string is found within a marker, but not across its borders.
 std::string AnswerText::text_of_marker(int32_t token) {
-  std::string text = stop_.feed(decoder_.finish());
+  std::string text = feed(decoder_.finish());
   if (stop_.stopped()) return text;
-  text += stop_.flush();
+  text += flush();
+  held_.back() = n_fed_bytes_;
   const std::string_view marker = tokenizer_.piece(token, true);
   const size_t begin = text.size();
-  text += stop_.feed(marker);
+  text += feed(marker);
   if (stop_.stopped()) return text;
-  text += stop_.flush();
+  text += flush();
   marks_.push_back({begin, marker.size()});
   return text;
 }
@@ -72,9 +96,17 @@ bool AnswerText::repeats_too_often(const std::string& text) {
 std::string AnswerText::finish() {
   marks_.clear();
   if (stop_.stopped()) return "";
-  std::string text = stop_.feed(decoder_.finish());
-  if (!stop_.stopped()) text += stop_.flush();
+  std::string text = feed(decoder_.finish());
+  if (!stop_.stopped()) text += flush();
+  show_tokens();
   return text;
+}
+
+void HeldScores::take(size_t n_shown, std::vector<Sampled>& shown) {
+  for (; n_taken_ < n_shown && !held_.empty(); ++n_taken_) {
+    shown.push_back(std::move(held_.front()));
+    held_.pop_front();
+  }
 }
 
 }  // namespace billow::engine

@@ -4,13 +4,16 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "engine/sampling/repetition.h"
+#include "engine/sampling/sampler.h"
 #include "engine/sampling/stop_strings.h"
 #include "engine/sequence.h"
 #include "tokenizer/stream_decoder.h"
@@ -51,9 +54,16 @@ class AnswerText {
   std::optional<FinishReason> end() const noexcept { return end_; }
   // Returns the stop string that was found; empty: none.
   std::string_view stop_string() const noexcept { return stop_.found(); }
+  // Returns how many of the accepted tokens are shown: those of which accept() or finish() returned
+  // at least one byte, and tokens without text before them. If no text is held back, all tokens are
+  // shown. The tokens of a stop string are never shown.
+  size_t n_shown() const noexcept { return n_shown_; }
 
  private:
   std::string text_of_marker(int32_t token);
+  std::string feed(std::string_view text);
+  std::string flush();
+  void show_tokens();
   bool repeats_too_often(const std::string& text);
 
   const tokenizer::Tokenizer& tokenizer_;
@@ -66,6 +76,23 @@ class AnswerText {
   std::string last_;  // text of the last token, without the blanks around it
   size_t n_repeats_ = 0;
   std::optional<FinishReason> end_;
+  size_t n_fed_bytes_ = 0;     // of text, to stop_
+  size_t n_shown_bytes_ = 0;   // of text, from stop_
+  std::deque<size_t> held_{};  // where the tokens begin that are not shown, in bytes of text
+  size_t n_shown_ = 0;         // tokens
+};
+
+// Holds back the log probabilities of tokens until their text is shown.
+class HeldScores {
+ public:
+  void add(Sampled sampled) { held_.push_back(std::move(sampled)); }
+  // Moves the scores of the first `n_shown` tokens of the answer to `shown`, those that were not
+  // moved before.
+  void take(size_t n_shown, std::vector<Sampled>& shown);
+
+ private:
+  std::deque<Sampled> held_{};
+  size_t n_taken_ = 0;
 };
 
 }  // namespace billow::engine

@@ -32,6 +32,9 @@ class Generation {
   // Returns the markers in the text that accept() or finish() returned last.
   std::span<const TextMark> marks() const noexcept { return text_.marks(); }
 
+  // Returns how many of the accepted tokens are shown: see AnswerText.
+  size_t n_shown() const noexcept { return text_.n_shown(); }
+
   // Returns the stop string that was found; empty: none.
   std::string_view stop_string() const noexcept { return text_.stop_string(); }
 

@@ -302,10 +302,11 @@ void AnswerTracker::write(int32_t token, const engine::Sampled& sampled, runner:
     piece.marks.push_back({piece.text.size() + mark.offset, mark.length});
   piece.text += text;
   if (request_.options.sampling.logprobs) {
-    piece.sampled.push_back(sampled);
-    auto& top = piece.sampled.back().top;
+    engine::Sampled score = sampled;
     const auto max = static_cast<size_t>(request_.options.sampling.top_logprobs);
-    if (top.size() > max) top.resize(max);
+    if (score.top.size() > max) score.top.resize(max);
+    scores_.add(std::move(score));
+    scores_.take(text_.n_shown(), piece.sampled);
   }
   if (text_.end()) reason_ = text_.end();
   if (n_left() == 0 && !reason_) reason_ = engine::FinishReason::kLength;
@@ -374,6 +375,7 @@ runner::Chunk AnswerTracker::apply(const context::Decision& decision, std::chron
 runner::Chunk AnswerTracker::finish() {
   runner::Chunk piece;
   piece.text = text_.finish();
+  scores_.take(text_.n_shown(), piece.sampled);
   return piece;
 }
 

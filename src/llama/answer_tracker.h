@@ -108,6 +108,7 @@ class AnswerTracker {
   const tokenizer::Tokenizer& tokenizer_;
   context::ContextPlan context_plan_;
   engine::AnswerText text_;
+  engine::HeldScores scores_{};
   size_t rung_ = 0;
   const size_t max_context_;  // of the model
   size_t n_rows_ = 0;         // of images

@@ -315,6 +315,26 @@ TEST(AnswerTracker, ReturnsLogProbabilitiesWithTokens) {
   EXPECT_EQ(piece.sampled[0].top.size(), 1u) << "the requested number";
 }
 
+TEST(AnswerTracker, HoldsBackLogProbabilitiesWithTheirText) {
+  runner::AnswerRequest wanted = request();
+  wanted.options.sampling.logprobs = true;
+  wanted.stop = {"ba"};
+  const auto n_shown = [&](std::string_view letters) {
+    AnswerTracker tracker(wanted, vocabulary(), 64);
+    std::vector<size_t> sizes;
+    for (const char letter : letters) {
+      const std::string text(1, letter);
+      sizes.push_back(
+          tracker.take({.token = engine::Sampled{.token = id(text)}, .text = text, .n_tokens = 1})
+              .sampled.size());
+    }
+    sizes.push_back(tracker.finish().sampled.size());
+    return sizes;
+  };
+  EXPECT_EQ(n_shown("aba"), (std::vector<size_t>{1, 0, 0, 0})) << "a stop string";
+  EXPECT_EQ(n_shown("abb"), (std::vector<size_t>{1, 0, 1, 1})) << "the beginning of one";
+}
+
 // llama-server does not report a token that completes no character.
 TEST(AnswerTracker, MayEndWithinCharacter) {
   runner::AnswerRequest wanted = request();

@@ -240,8 +240,8 @@ void ServedLlama::complete(http::Exchange& exchange) {
     return;
   }
   std::string last;
-  if (const runner::Chunk rest = tracker.finish(); !rest.text.empty())
-    last = runner::piece_line(rest, tokenizer_);
+  const runner::Chunk rest = tracker.finish();
+  if (!rest.text.empty() || !rest.sampled.empty()) last = runner::piece_line(rest, tokenizer_);
   lines.finish(last + runner::end_line(tracker.end()));
 }
 

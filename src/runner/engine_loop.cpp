@@ -176,6 +176,7 @@ struct EngineLoop::Run {
   int64_t max_new = -1;
   std::chrono::nanoseconds pictures_prepared{};
   engine::Generation generation;
+  engine::HeldScores held_scores{};
   Clock::time_point begun = Clock::now();
   std::optional<Clock::time_point> first_token;
   bool has_end_token = false;
@@ -496,7 +497,8 @@ void EngineLoop::take_tokens(const std::vector<engine::Engine::Token>& tokens, N
     Chunk chunk = run.new_events();
     chunk.text = run.generation.accept(token);
     chunk.marks.assign(run.generation.marks().begin(), run.generation.marks().end());
-    if (run.logprobs && !token.is_end) chunk.sampled.push_back(token.sampled);
+    if (run.logprobs && !token.is_end) run.held_scores.add(token.sampled);
+    run.held_scores.take(run.generation.n_shown(), chunk.sampled);
     if (chunk.text.empty() && chunk.sampled.empty() && chunk.events.empty()) continue;
     news.emplace_back(run.stream, std::move(chunk));
   }
@@ -514,7 +516,9 @@ void EngineLoop::end_finished() {
     RequestStream& stream = *run->stream;
     Chunk chunk = run->new_events();
     chunk.text = run->generation.finish();
-    if (!chunk.text.empty() || !chunk.events.empty()) stream.add(std::move(chunk));
+    run->held_scores.take(run->generation.n_shown(), chunk.sampled);
+    if (!chunk.text.empty() || !chunk.sampled.empty() || !chunk.events.empty())
+      stream.add(std::move(chunk));
     stream.end_ = run->end(now);
     stream.ended_ = true;
     --shared_->n_running;

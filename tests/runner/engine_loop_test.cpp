@@ -8,6 +8,7 @@
 #include <cctype>
 #include <memory>
 #include <random>
+#include <span>
 #include <thread>
 
 #include "base/error.h"
@@ -497,6 +498,19 @@ TEST(EngineLoop, StreamsTheTextOfItsTokensToAnyReader) {
   const auto decoded = [&](const std::vector<int32_t>& tokens) {
     return utf8::sanitized(tiny.loop.tokenizer().decode(tokens));
   };
+  // Returns the whole characters of the first n tokens.
+  const auto whole_text = [&](std::span<const engine::Sampled> scores, size_t n) {
+    std::vector<int32_t> tokens;
+    for (const engine::Sampled& one : scores.first(n)) tokens.push_back(one.token);
+    const std::string bytes = tiny.loop.tokenizer().decode(tokens);
+    return utf8::sanitized(bytes.substr(0, utf8::whole_length(bytes)));
+  };
+  // Returns whether the last of the tokens begins within the text.
+  const auto begins_within = [&](const std::vector<engine::Sampled>& scores, size_t n_text) {
+    const size_t n = scores.size();
+    return n == 0 || whole_text(scores, n - 1).size() < n_text ||
+           whole_text(scores, n).size() == n_text;
+  };
   std::vector<std::thread> threads;
   for (unsigned t = 0; t < 6; ++t) {
     threads.emplace_back([&, t] {
@@ -511,15 +525,22 @@ TEST(EngineLoop, StreamsTheTextOfItsTokensToAnyReader) {
         AnswerRequest wanted = sampled(seed);
         const size_t from = random() % all.text.size();
         wanted.stop = {all.text.substr(from, 1 + random() % 12), "not in any text"};
+        wanted.options.sampling.logprobs = true;
         const auto answer = tiny.loop.submit(wanted);
         std::string text;
+        std::vector<engine::Sampled> scores;
         while (const std::optional<Chunk> piece = answer->next()) {
           text += piece->text;
+          scores.insert(scores.end(), piece->sampled.begin(), piece->sampled.end());
+          EXPECT_TRUE(begins_within(scores, text.size()));
           if (random() % 8 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
         }
         EXPECT_EQ(text, all.text.substr(0, all.text.find(wanted.stop[0])));
         const std::vector<int32_t>& tokens = answer->end().tokens;
         EXPECT_TRUE(std::equal(tokens.begin(), tokens.end(), all.tokens.begin()));
+        ASSERT_LE(scores.size(), tokens.size());
+        for (size_t i = 0; i < scores.size(); ++i) EXPECT_EQ(scores[i].token, tokens[i]);
+        EXPECT_GE(whole_text(scores, scores.size()).size(), text.size());
       }
     });
   }
