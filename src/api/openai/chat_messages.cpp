@@ -110,7 +110,7 @@ Json arguments_of(const std::string& text) {
   if (trimmed(text).empty()) return Json::object();
   std::optional<Json> value = read_inner_json(text);
   if (value && value->is_null()) return Json::object();
-  if (!value || !value->is_object()) refuse("invalid tool call arguments");
+  if (!value || !value->is_object()) return {{"INVALID_JSON", text}};
   return *std::move(value);
 }
 

@@ -19,8 +19,9 @@ std::vector<Message> decode_messages(const Fields& fields);
 // https URL. Throws http::StatusError (400).
 ImagePart image_of_url(std::string_view url);
 
-// Parses the arguments of a call from a text. A blank text and null mean no arguments. Throws
-// http::StatusError (400).
+// Parses the arguments of a call from a text. A blank text and null mean no arguments. A model can
+// write arguments that are not a JSON object. The call then comes back in the next request, so a
+// text that is not an object becomes {"INVALID_JSON": text}, and the model sees its mistake.
 Json arguments_of(const std::string& text);
 
 }  // namespace billow::api::openai

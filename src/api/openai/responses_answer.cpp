@@ -290,7 +290,7 @@ class ResponseAnswer : public CallAnswer {
       case EventKind::kCallArguments:
         return add_arguments(text, event.text);
       case EventKind::kCallEnd:
-        return close(text, "completed");
+        return end_call(text);
     }
   }
 
@@ -330,6 +330,14 @@ class ResponseAnswer : public CallAnswer {
     open_->text += piece;
     if (open_->shape.form == CallForm::kFunction)
       emit(text, open_->kind().delta, with(place(), "delta", piece));
+  }
+
+  // A command without a valid action is not run.
+  void end_call(std::string& text) {
+    const bool is_command = open_->kind().text == nullptr;
+    const Json action =
+        is_command ? read_inner_json(open_->text).value_or(nullptr) : Json::object();
+    return action.is_object() ? close(text, "completed") : leave(text, "completed");
   }
 
   // Ends the open item, if there is one, because another item or the end follows. Drops a call,

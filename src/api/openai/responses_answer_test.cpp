@@ -332,6 +332,17 @@ TEST(ResponseStream, IsKeptAliveDuringPrefill) {
   EXPECT_EQ(it.types(), "created in_progress completed ");
 }
 
+TEST(ResponseAnswers, ContainNoCommandWithoutAValidAction) {
+  for (const char* arguments : {"{\"command\": ls}", "[\"ls\"]", ""}) {
+    Answered it(R"(,"tools":[{"type":"local_shell"}])");
+    it.answer->delta({.events = {{EventKind::kCallBegin, 0, "local_shell", "call_1"},
+                                 {EventKind::kCallArguments, 0, arguments},
+                                 {EventKind::kCallEnd}}});
+    it.answer->end(kEnding);
+    EXPECT_EQ(Json::parse(it.body())["output"].size(), 0u) << arguments;
+  }
+}
+
 TEST(ResponseStream, IsKeptAliveDuringACallThatIsShownWhole) {
   Answered it(R"(,"stream":true,"tools":[{"type":"local_shell"}])");
   it.answer->delta({.events = {{EventKind::kCallBegin, 0, "local_shell", "call_1"}}});
