@@ -26,7 +26,7 @@ Json Rates::json() const {
 }
 
 Rates measure_rates(const char* what, size_t n_runs, const std::function<double(unsigned)>& run) {
-  const bool progress = ::isatty(STDERR_FILENO) != 0;
+  const bool progress = is_smart_terminal(STDERR_FILENO);
   Rates rates;
   run(0u);
   for (size_t i = 0; i < n_runs; ++i) {

@@ -27,9 +27,9 @@ bool same_place(int one, int other) {
 
 Console::Console(const Options& options)
     : shows_text_(options.text),
-      shows_progress_(options.progress && ::isatty(STDERR_FILENO) != 0 &&
+      shows_progress_(options.progress && is_smart_terminal(STDERR_FILENO) &&
                       ::isatty(STDOUT_FILENO) == 0),
-      colour_(::isatty(STDERR_FILENO) != 0 && colours_wanted()),
+      colour_(shows_colours(STDERR_FILENO)),
       one_place_(same_place(STDOUT_FILENO, STDERR_FILENO)) {}
 
 Console::~Console() { erase_progress(); }

@@ -31,6 +31,7 @@
 #include "cli/port_owner.h"
 #include "cli/program.h"
 #include "cli/serve_settings.h"
+#include "cli/terminal_line.h"
 #include "cli/variable.h"
 #include "cli/version.h"
 #include "cpu/cores.h"
@@ -369,7 +370,7 @@ void examine(bool json) {
                                          check_server(environment.host.for_clients()),
                                          check_llama_server(environment.llama_server)};
   const std::string text =
-      json ? report_json(findings).dump(2) + "\n" : report(findings, ::isatty(STDOUT_FILENO) != 0);
+      json ? report_json(findings).dump(2) + "\n" : report(findings, shows_colours(STDOUT_FILENO));
   std::fwrite(text.data(), 1, text.size(), stdout);
   const bool failed = std::ranges::any_of(
       findings, [](const Finding& found) { return found.level == Level::kFailure; });

@@ -31,6 +31,7 @@
 #include "cli/output_file.h"
 #include "cli/prompter.h"
 #include "cli/summary.h"
+#include "cli/terminal_line.h"
 #include "context/compaction.h"
 #include "context/truncation.h"
 #include "engine/event_text.h"
@@ -213,7 +214,7 @@ std::unique_ptr<engine::Engine> loaded_engine(gguf::File file, engine::EngineOpt
                                               bool shows_progress) {
   using Clock = std::chrono::steady_clock;
   constexpr auto kMoment = std::chrono::milliseconds(200);
-  if (!shows_progress || ::isatty(STDERR_FILENO) == 0)
+  if (!shows_progress || !is_smart_terminal(STDERR_FILENO))
     return std::make_unique<engine::Engine>(std::move(file), options);
   StatusLine status;
   const std::string step = "loading " + std::filesystem::path(file.path()).filename().string();

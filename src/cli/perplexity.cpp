@@ -41,7 +41,7 @@ void run(const PerplexityOptions& options) {
   const std::string_view view(reinterpret_cast<const char*>(text.bytes().data()),
                               text.bytes().size());
   const std::vector<int32_t> tokens = engine.tokenizer().encode(view);
-  const bool progress = ::isatty(STDERR_FILENO) != 0;
+  const bool progress = is_smart_terminal(STDERR_FILENO);
   const auto show = [&](const engine::Perplexity& so_far, size_t n_chunks) {
     if (progress) {
       draw_line(cut_to_columns(

@@ -13,6 +13,7 @@
 #include "cli/command.h"
 #include "cli/config_file.h"
 #include "cli/option_checks.h"
+#include "cli/terminal_line.h"
 #include "cli/terminal_text.h"
 #include "cli/version.h"
 
@@ -161,12 +162,11 @@ std::vector<std::string> words_of(const CLI::App& app, int argc, char** argv) {
 }  // namespace
 
 int report_error(const std::string& message) {
-  const bool is_terminal = ::isatty(STDERR_FILENO) != 0;
+  const char* head =
+      shows_colours(STDERR_FILENO) ? "\033[1;31mbillow: error:\033[0m" : "billow: error:";
+  const std::string shown = ::isatty(STDERR_FILENO) != 0 ? terminal_text(message) : message;
   std::fflush(stdout);
-  if (is_terminal)
-    std::fprintf(stderr, "\033[1;31mbillow: error:\033[0m %s\n", terminal_text(message).c_str());
-  else
-    std::fprintf(stderr, "billow: error: %s\n", message.c_str());
+  std::fprintf(stderr, "%s %s\n", head, shown.c_str());
   return kFailed;
 }
 

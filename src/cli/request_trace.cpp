@@ -72,7 +72,7 @@ std::string fetch(const Options& options) {
 metrics::WaterfallOptions terminal() {
   metrics::WaterfallOptions options;
   if (::isatty(STDOUT_FILENO) == 0) return options;
-  options.colour = colours_wanted();
+  options.colour = shows_colours(STDOUT_FILENO);
   winsize size{};
   if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
     options.n_columns = size.ws_col;

@@ -5,6 +5,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <string_view>
 
 #include "cli/terminal_text.h"
 
@@ -21,9 +22,15 @@ void put(const std::string& text) {
 
 }  // namespace
 
-bool colours_wanted() {
+bool is_smart_terminal(int stream) {
+  const char* terminal = std::getenv("TERM");
+  return terminal != nullptr && *terminal != '\0' && std::string_view(terminal) != "dumb" &&
+         ::isatty(stream) != 0;
+}
+
+bool shows_colours(int stream) {
   const char* no_colour = std::getenv("NO_COLOR");
-  return no_colour == nullptr || *no_colour == '\0';
+  return (no_colour == nullptr || *no_colour == '\0') && is_smart_terminal(stream);
 }
 
 size_t progress_columns() {

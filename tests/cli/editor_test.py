@@ -66,6 +66,23 @@ class Editor(EditorCase):
         self.assertEqual(job.wait(), 0)
         self.assertTrue(job.has_own_modes())
 
+    def test_a_dumb_terminal_gets_prompts_and_no_escape_sequences(self):
+        job = Job(self.env | {"TERM": "dumb"}, "run", "m")
+        self.addCleanup(job.close)
+        job.wait_for(">>> ")
+        job.send("hi\n")
+        job.wait_for("Hello")
+        job.wait_for(">>> ")
+        job.send('"""one\n')
+        job.wait_for("... ")
+        job.send('two"""\n')
+        job.wait_for("Hello")
+        job.wait_for(">>> ")
+        job.send("/bye\n")
+        self.assertEqual(job.wait(), 0)
+        self.assertEqual(self.messages(), ["hi", "one\ntwo"])
+        self.assertNotIn(b"\x1b", job.shown)
+
     def test_typed_triple_quotes_begin_and_end_a_message(self):
         job = self.job()
         job.wait_for("help)")

@@ -402,7 +402,7 @@ class Generate(ProgramTest):
         command = [ARGS.billow, "generate", "--model", str(self.model), "--raw", "--ignore-eos", "--prompt", "hi",
                    "--max-tokens", "200", *map(str, args)]
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=theirs,
-                                   env=dict(os.environ, **(env or {})))
+                                   env=dict(os.environ, **({"TERM": "xterm"} | (env or {}))))
         os.close(theirs)
         shown = b""
         while True:
@@ -431,6 +431,9 @@ class Generate(ProgramTest):
         plain = self.on_terminal(*SMALL_CONTEXT, env={"NO_COLOR": "1"})
         self.assertNotIn("\033[2m", plain)
         self.assertEqual(text_events(plain.replace("\r\033[J", "\n")), events)
+        dumb = self.on_terminal(*SMALL_CONTEXT, env={"TERM": "dumb"})
+        self.assertNotIn("\033", dumb)
+        self.assertEqual(text_events(dumb), events)
         self.assertEqual(self.on_terminal(*SMALL_CONTEXT, "--quiet"), "")
         self.assertEqual(text_events(self.on_terminal(*SMALL_CONTEXT, "--no-live-events").replace("\r\033[J", "\n")), [])
 

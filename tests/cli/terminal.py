@@ -34,7 +34,7 @@ class Job:
         pid_pipe, report = os.pipe()
         self.shell, self.fd = pty.fork()
         if self.shell == 0:
-            run_job(dict(os.environ, TERM="xterm", **env), args, report)
+            run_job(dict(os.environ) | {"TERM": "xterm"} | env, args, report)
         self.pid = struct.unpack("i", os.read(pid_pipe, 4))[0]
         os.close(pid_pipe)
         os.close(report)

@@ -13,6 +13,7 @@
 #include "cli/client/part_file.h"
 #include "cli/client/show_text.h"
 #include "cli/program.h"
+#include "cli/terminal_line.h"
 #include "store/folder.h"
 
 namespace billow::cli {
@@ -129,7 +130,7 @@ void check_unchanged(const RowOptions& rows, const std::string& out, bool is_sam
 BulkProgress::BulkProgress(const std::string& verb, const std::string& in, const std::string& out)
     : step_(verb + " " + in) {
   const auto status = in.empty() ? std::nullopt : store::file_status(in);
-  if (!status || out.empty() || ::isatty(STDERR_FILENO) == 0) return;
+  if (!status || out.empty() || !is_smart_terminal(STDERR_FILENO)) return;
   n_bytes_ = status->size_bytes;
   line_.emplace();
 }

@@ -30,11 +30,9 @@ namespace {
 
 size_t terminal_columns() {
   winsize size{};
-  if (::isatty(STDOUT_FILENO) == 0 || ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) return 0;
+  if (!is_smart_terminal(STDOUT_FILENO) || ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) return 0;
   return size.ws_col;
 }
-
-bool shows_colours() { return ::isatty(STDOUT_FILENO) != 0 && colours_wanted(); }
 
 void print_error(const std::string& text) {
   std::fflush(stdout);
@@ -196,7 +194,7 @@ void Conversation::list() {
 ShownAnswer show_answer(ApiClient& client, const std::string& path, const Json& request,
                         const SessionSettings& settings) {
   AnswerPrinter printer({.n_columns = settings.wraps_words ? terminal_columns() : 0,
-                         .colours = shows_colours(),
+                         .colours = shows_colours(STDOUT_FILENO),
                          .is_terminal = ::isatty(STDOUT_FILENO) != 0,
                          .hides_thinking = settings.hides_thinking},
                         print_now);

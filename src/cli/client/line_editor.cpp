@@ -8,6 +8,8 @@
 #include <string_view>
 #include <utility>
 
+#include "cli/console.h"
+
 namespace billow::cli {
 namespace {
 
@@ -35,7 +37,8 @@ std::vector<std::string> read_entries(const std::string& path) {
 
 }  // namespace
 
-TypedLine PlainLineEditor::read(bool /*continues*/) {
+TypedLine PlainLineEditor::read(bool continues) {
+  if (shows_prompts_) print_now(line_prompt(continues));
   TypedLine line;
   if (!std::getline(in_, line.text)) return {.kind = TypedLine::Kind::kEnd};
   if (line.text.ends_with('\r')) line.text.pop_back();

@@ -32,14 +32,19 @@ class LineEditor {
   virtual void keep_history(bool /*keep*/) {}
 };
 
-// Reads lines from a stream. Shows no prompt.
+// Returns what is shown before a line. `continues`: see LineEditor::read().
+constexpr const char* line_prompt(bool continues) { return continues ? "... " : ">>> "; }
+
+// Reads lines from a stream. Shows a prompt on standard output only with `shows_prompts`.
 class PlainLineEditor : public LineEditor {
  public:
-  explicit PlainLineEditor(std::istream& in) : in_(in) {}
+  explicit PlainLineEditor(std::istream& in, bool shows_prompts = false)
+      : in_(in), shows_prompts_(shows_prompts) {}
   TypedLine read(bool continues) override;
 
  private:
   std::istream& in_;
+  const bool shows_prompts_;
 };
 
 // Returns an editor for standard input and output on one terminal. The terminal is in editing mode
@@ -48,7 +53,8 @@ class PlainLineEditor : public LineEditor {
 std::unique_ptr<LineEditor> terminal_line_editor(const std::string& history_path);
 
 // Returns the editor of a session: a terminal_line_editor() with the user's history, which
-// OLLAMA_NOHISTORY turns off, or a PlainLineEditor if TERM is "dumb" or not set.
+// OLLAMA_NOHISTORY turns off, or a PlainLineEditor with prompts if standard output is no smart
+// terminal.
 std::unique_ptr<LineEditor> session_line_editor();
 
 // The last entries, stored in a file with one line per entry. The file has U+2028 for a line break

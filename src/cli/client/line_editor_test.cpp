@@ -23,6 +23,15 @@ TEST(PlainLineEditor, ReadsLinesToTheEnd) {
   EXPECT_EQ(editor.read(false).kind, TypedLine::Kind::kEnd);
 }
 
+TEST(PlainLineEditor, ShowsPromptsOnRequest) {
+  std::istringstream in("one\ntwo");
+  PlainLineEditor editor(in, true);
+  testing::internal::CaptureStdout();
+  editor.read(false);
+  editor.read(true);
+  EXPECT_EQ(testing::internal::GetCapturedStdout(), ">>> ... ");
+}
+
 TEST(LineHistory, StoresTheLastEntriesInItsFile) {
   const TestFolder folder;
   const std::string path = folder.file("below/history");

@@ -8,6 +8,7 @@
 
 #include "base/json.h"
 #include "cli/client/show_text.h"
+#include "cli/terminal_line.h"
 
 namespace billow::cli {
 namespace {
@@ -31,7 +32,7 @@ std::optional<ModelLoad> model_load(const Json& memory) {
 
 LoadingLine::LoadingLine(const scheduler::Endpoint& server) {
   status_.show("");
-  if (::isatty(STDERR_FILENO) == 0) return;
+  if (!is_smart_terminal(STDERR_FILENO)) return;
   client_ = std::make_unique<ApiClient>(server);
   // The thread blocks all signals, so that the main thread or an InterruptWatch gets them.
   sigset_t all;

@@ -19,7 +19,7 @@ constexpr const char* kFrames[] = {"⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "�
 
 }  // namespace
 
-StatusLine::StatusLine() : is_terminal_(::isatty(STDERR_FILENO) != 0) {
+StatusLine::StatusLine() : is_terminal_(is_smart_terminal(STDERR_FILENO)) {
   if (!is_terminal_) return;
   // The thread blocks all signals, so that the main thread or an InterruptWatch gets them.
   sigset_t all;

@@ -22,6 +22,7 @@
 #include "cli/client/line_view.h"
 #include "cli/client/terminal_modes.h"
 #include "cli/console.h"
+#include "cli/terminal_line.h"
 
 namespace billow::cli {
 namespace {
@@ -178,7 +179,7 @@ void TerminalLineEditor::suspend() {
 }
 
 ShownText TerminalLineEditor::shown() const {
-  return {.prompt = continues_ ? "... " : ">>> ",
+  return {.prompt = line_prompt(continues_),
           .text = characters_,
           .cursor = line_.cursor(),
           .placeholder = continues_ ? "" : kPlaceholder};
@@ -204,9 +205,7 @@ std::unique_ptr<LineEditor> terminal_line_editor(const std::string& history_path
 }
 
 std::unique_ptr<LineEditor> session_line_editor() {
-  const char* terminal = std::getenv("TERM");
-  if (terminal == nullptr || std::string_view(terminal) == "dumb")
-    return std::make_unique<PlainLineEditor>(std::cin);
+  if (!is_smart_terminal(STDOUT_FILENO)) return std::make_unique<PlainLineEditor>(std::cin, true);
   const char* home = std::getenv("HOME");
   const bool keeps = home != nullptr && *home != '\0' && !client_environment().no_history;
   return terminal_line_editor(keeps ? std::string(home) + "/.ollama/history" : "");

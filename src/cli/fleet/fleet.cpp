@@ -26,6 +26,7 @@
 #include "cli/interrupt.h"
 #include "cli/option_checks.h"
 #include "cli/program.h"
+#include "cli/terminal_line.h"
 
 namespace billow::cli {
 namespace {
@@ -115,7 +116,7 @@ void check(const Options& options) {
     findings = findings_of(fleet, placement, ask_hosts(fleet, survey), options.probe);
   }
   print_now(options.json ? text_of(findings_json(findings))
-                         : findings_text(findings, ::isatty(STDOUT_FILENO) != 0));
+                         : findings_text(findings, shows_colours(STDOUT_FILENO)));
   if (has_failure(findings)) end_with(kFailed);
 }
 
@@ -128,7 +129,7 @@ void status(const Options& options) {
   };
   if (!options.watch) return print_now(shown());
   const Watching watching;
-  const bool is_terminal = ::isatty(STDOUT_FILENO) != 0 && !options.json;
+  const bool is_terminal = is_smart_terminal(STDOUT_FILENO) && !options.json;
   while (true) {
     // The next table takes the place of this one.
     print_now((is_terminal ? "\033[H\033[2J" : "") + shown() + (is_terminal ? "" : "\n"));
