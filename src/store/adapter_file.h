@@ -18,6 +18,8 @@ void check_adapter(const std::string& name, const GgufFacts& adapter, const Gguf
 // Writes the adapter with its effect multiplied by `scale`. Changes alpha, so that every program
 // that reads adapters applies the scale. Throws Error (kInvalidInput) if the scale is 0 or not
 // finite. Throws Error (kInvalidInput) if an adapter without an alpha has pairs of different ranks.
-void write_scaled_adapter(const gguf::File& adapter, float scale, const ByteSink& sink);
+// The error text begins with `name`.
+void write_scaled_adapter(const std::string& name, const gguf::File& adapter, float scale,
+                          const ByteSink& sink);
 
 }  // namespace billow::store

@@ -394,16 +394,16 @@ void Creation::add_adapter(const NamedBlob& blob) {
   check_adapter(blob.path, parse_gguf(blob), facts_);
   if (blob.scale == 1.0f) return add_blob(kAdapterLayer, blob);
   const gguf::File file = gguf::File::open_split_headers(std::vector{hold_blob(blob)});
-  parts_.push_back(made(
-      kAdapterLayer, [&](const ByteSink& sink) { write_scaled_adapter(file, blob.scale, sink); }));
+  parts_.push_back(made(kAdapterLayer, [&](const ByteSink& sink) {
+    write_scaled_adapter(blob.path, file, blob.scale, sink);
+  }));
 }
 
 // Safetensors and JSON files form adapters that are converted, one in each folder. Adapters keep
 // the order of their first files.
 void Creation::add_adapters(const std::vector<NamedBlob>& blobs) {
   const auto folder_of = [](const NamedBlob& blob) {
-    const size_t slash = blob.path.rfind('/');
-    return slash == std::string::npos ? "" : blob.path.substr(0, slash + 1);
+    return blob.path.substr(0, blob.path.rfind('/') + 1);  // npos + 1 is 0
   };
   const auto is_source = [](const NamedBlob& blob) {
     return blob.path.ends_with(".json") || is_safetensors(blob);
