@@ -121,7 +121,7 @@ std::string render_jinja(const ServedModel& model, const Conversation& conversat
                 {"enable_thinking", conversation.think.enabled.value_or(false)},
                 {"bos_token", text_of(tokenizer, tokenizer.bos())},
                 {"eos_token", text_of(tokenizer, tokenizer.eos())}};
-  if (conversation.tools.is_array()) input["tools"] = conversation.tools;
+  add_tools(model.rules, conversation.tools, input);
   // Models that cannot think do not get `thinking`: some templates only ask for a style with it.
   if (conversation.think.enabled) input["thinking"] = *conversation.think.enabled;
   std::string effort = conversation.think.level;

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <ctime>
 #include <initializer_list>
 #include <iterator>
 #include <span>
@@ -24,13 +25,21 @@ constexpr const char* kSpoken = "Trondheim";
 
 Json said(const char* role, const char* text) { return {{"role", role}, {"content", text}}; }
 
-Json conversation(Json messages, Json tools = Json::array()) {
+// Returns the local date, like 2026-01-31.
+std::string today() {
+  const std::time_t now = std::time(nullptr);
+  std::tm local{};
+  ::localtime_r(&now, &local);
+  return fmt::format("{}-{:02}-{:02}", local.tm_year + 1900, local.tm_mon + 1, local.tm_mday);
+}
+
+Json conversation(const TemplateRules& rules, Json messages, const Json& tools = nullptr) {
   Json input = {{"messages", std::move(messages)},
                 {"add_generation_prompt", true},
                 {"enable_thinking", false},
                 {"bos_token", ""},
                 {"eos_token", ""}};
-  if (!tools.empty()) input["tools"] = std::move(tools);
+  add_tools(rules, tools, input);
   return input;
 }
 
@@ -80,7 +89,7 @@ Json sample_conversation(const TemplateRules& rules, size_t n_calls, Text text) 
                                                              : Json("")},
                       {"tool_calls", std::move(calls)}});
   for (Json& result : results) messages.push_back(std::move(result));
-  return conversation(std::move(messages), std::move(tools));
+  return conversation(rules, std::move(messages), tools);
 }
 
 // Returns whether the template shows all `parts`. A map that is printed like a value of Python is
@@ -96,11 +105,12 @@ bool shows(const prompt::ChatTemplate& compiled, const Json& input,
   }
 }
 
-bool shows(const prompt::ChatTemplate& compiled, std::initializer_list<Json> messages,
+bool shows(const prompt::ChatTemplate& compiled, const TemplateRules& rules,
+           std::initializer_list<Json> messages,
            std::initializer_list<std::string_view> parts = {"Oslo"}) {
   Json list = Json::array();
   for (const Json& message : messages) list.push_back(message);
-  return shows(compiled, conversation(std::move(list)), parts);
+  return shows(compiled, conversation(rules, std::move(list)), parts);
 }
 
 bool shows_calls(const prompt::ChatTemplate& compiled, const TemplateRules& rules, size_t n_calls) {
@@ -287,16 +297,21 @@ TemplateRules rules_of_text(std::string_view source) {
 
 TemplateRules rules_of_jinja(const prompt::ChatTemplate& compiled, std::string_view source) {
   TemplateRules rules = rules_of_text(source);
-  rules.has_developer_role =
-      rules.has_developer_role && shows(compiled, {said("developer", "Oslo"), said("user", "q")});
+  if (!shows(compiled, rules, {said("user", "Oslo")})) {
+    rules.has_functions = true;
+    rules.has_functions = shows(compiled, rules, {said("user", "Oslo")});
+  }
+  rules.has_developer_role = rules.has_developer_role &&
+                             shows(compiled, rules, {said("developer", "Oslo"), said("user", "q")});
   rules.has_ids = true;
   rules.has_short_ids = source.find("length != 9") != source.npos;
   rules.has_one_system =
-      shows(compiled, {said("system", "Oslo"), said("user", "q")}) &&
-      !shows(compiled, {said("system", "Bergen"), said("system", "Oslo"), said("user", "q")},
+      shows(compiled, rules, {said("system", "Oslo"), said("user", "q")}) &&
+      !shows(compiled, rules, {said("system", "Bergen"), said("system", "Oslo"), said("user", "q")},
              {"Bergen", "Oslo"});
   const auto takes_answer = [&](const char* answer) {
-    return shows(compiled, {said("user", "q"), said("assistant", answer), said("user", "Oslo")});
+    return shows(compiled, rules,
+                 {said("user", "q"), said("assistant", answer), said("user", "Oslo")});
   };
   rules.has_no_empty_answers = takes_answer("a") && !takes_answer("");
   for (const bool is_null : {false, true}) {
@@ -312,6 +327,16 @@ TemplateRules rules_of_jinja(const prompt::ChatTemplate& compiled, std::string_v
     }
   }
   return rules;
+}
+
+void add_tools(const TemplateRules& rules, const Json& tools, Json& input) {
+  if (tools.is_array()) input["tools"] = tools;
+  if (!rules.has_functions) return;
+  Json functions = Json::array();
+  if (tools.is_array())
+    for (const Json& tool : tools) functions.push_back(tool.value("function", tool));
+  input["functions"] = functions.dump(4);
+  input["datetime"] = today();
 }
 
 void fit_messages(const TemplateRules& rules, std::vector<Message>& messages) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "api/generation.h"
+#include "base/json_fwd.h"
 #include "prompt/chat_template.h"
 
 namespace billow::api {
@@ -20,6 +21,7 @@ struct TemplateRules {
   bool has_lone_calls = false;        // it does not show a text and a call of one message
   bool has_one_system = false;        // it shows one system message at the beginning
   bool has_no_empty_answers = false;  // it refuses answers without text
+  bool has_functions = false;         // it needs the variables `functions` and `datetime`
 };
 
 // Finds the rules that the text of a template of any kind shows. A template that knows the role
@@ -30,6 +32,12 @@ TemplateRules rules_of_text(std::string_view source);
 // and takes the first one that the template shows; with two calls; with a text and a call; with two
 // system messages; with an empty answer. A template that shows no call has no rules about calls.
 TemplateRules rules_of_jinja(const prompt::ChatTemplate& compiled, std::string_view source);
+
+// Adds tools to the input of a Jinja template: a JSON array in OpenAI's form, or null.
+// has_functions: also adds `functions`, which is the JSON text of their functions, and `datetime`,
+// which is the date. A time of day would change the beginning of every prompt, so that prompts
+// could not share their KV.
+void add_tools(const TemplateRules& rules, const Json& tools, Json& input);
 
 // Changes messages so that the template takes them. A result belongs to the call of the message
 // before it that has its id; else to the first call of its tool without a result; else to the first

@@ -8,6 +8,7 @@
 #include <map>
 #include <string>
 
+#include "base/json.h"
 #include "base/test_source_dir.h"
 
 namespace billow::api {
@@ -30,6 +31,7 @@ std::string names(const TemplateRules& rules) {
   if (rules.has_one_system) text += " one system";
   if (rules.has_no_empty_answers) text += " no empty answers";
   if (rules.has_null_contents) text += " null contents";
+  if (rules.has_functions) text += " functions";
   return text;
 }
 
@@ -107,6 +109,26 @@ TEST(TemplateRules, AboutMessagesAreFoundByRendering) {
                    .has_developer_role);
 }
 
+TEST(TemplateRules, SomeTemplatesNeedFunctionsAndADate) {
+  const std::string source =
+      "{{ 'F:' + functions + ' D:' + datetime }}{% for m in messages %}{{ m.content }}{% endfor %}";
+  const TemplateRules rules = rules_of(source);
+  EXPECT_EQ(names(rules), " functions");
+  Json input = {{"messages", {{{"role", "user"}, {"content", "hi"}}}}};
+  add_tools(rules, {{{"type", "function"}, {"function", {{"name", "f"}}}}}, input);
+  const std::string text = prompt::ChatTemplate(source).render(input);
+  EXPECT_TRUE(text.starts_with("F:[\n    {\n        \"name\": \"f\"\n    }\n] D:20")) << text;
+  EXPECT_TRUE(text.ends_with("hi"));
+
+  input = Json::object();
+  add_tools(rules, nullptr, input);
+  EXPECT_EQ(input["functions"], "[]");
+  EXPECT_FALSE(input.contains("tools"));
+  input = Json::object();
+  add_tools({}, Json::array(), input);
+  EXPECT_EQ(input, Json({{"tools", Json::array()}}));
+}
+
 TEST(TemplateRules, OfKnownTemplates) {
   if (!fs::exists(kTemplates)) GTEST_SKIP() << "no templates at " << kTemplates;
   const std::map<std::string, std::string> wanted = {
@@ -122,6 +144,7 @@ TEST(TemplateRules, OfKnownTemplates) {
       {"Reka-Edge", " one system"},
       {"deepseek-ai-DeepSeek-R1-Distill-Llama-8B", " text arguments one system null contents"},
       {"deepseek-ai-DeepSeek-R1-Distill-Qwen-32B", " one system"},
+      {"fireworks-ai-llama-3-firefunction-v2", " functions"},
       {"llama-cpp-deepseek-r1", " lone calls one system"},
       {"llama-cpp-rwkv-world", " one system"},
       {"meta-llama-Llama-3.1-8B-Instruct", " single calls lone calls"},
