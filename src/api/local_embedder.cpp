@@ -249,8 +249,9 @@ EmbedReply LocalEmbedder::embed(const EmbedRequest& request, std::stop_token sto
   check(*model, request);
   size_t limit = model->max_context();
   if (policy_.max_context > 0) limit = std::min(limit, policy_.max_context);
-  const size_t num_ctx = options.num_ctx.value_or(0);  // 0: no cap
-  if (policy_.num_ctx == NumCtxPolicy::kCap && num_ctx > 0) limit = std::min(limit, num_ctx);
+  // 0 in a request leaves no token, so Ollama refuses it. A model's parameter 0 is no cap.
+  const bool has_cap = request.options.num_ctx || options.num_ctx.value_or(0) > 0;
+  if (policy_.num_ctx == NumCtxPolicy::kCap && has_cap) limit = std::min(limit, *options.num_ctx);
   EmbedReply reply;
   reply.model = model->name;
   const Clock::time_point checked = Clock::now();

@@ -92,8 +92,17 @@ TEST_F(LocalEmbedderTest, NC27_NumCtxTruncatesInputsOnlyAsACap) {
   EXPECT_EQ(run_with(cap, asking(R"({"num_ctx":99999})")).context, 1024u);
   EXPECT_EQ(run_with(cap, asking("{}")).n_prompt, 6u);
   EXPECT_EQ(run_with({.max_context = 4}, asking("{}")).n_prompt, 4u);
-  for (const char* none : {R"({"num_ctx":0})", R"({"num_ctx":-1})"})
-    EXPECT_EQ(run_with(cap, asking(none)).n_prompt, 6u) << none;
+  for (const char* none : {R"({"num_ctx":0})", R"({"num_ctx":-1})"}) {
+    try {
+      run_with(cap, asking(none));
+      ADD_FAILURE() << "no token may be kept: " << none;
+    } catch (const http::StatusError& error) {
+      EXPECT_EQ(error.status(), 400);
+      EXPECT_STREQ(error.what(), "input after truncation exceeds maximum context length");
+    }
+  }
+  models.add({.name = "zero", .params_json = R"({"num_ctx":0})"});
+  EXPECT_EQ(run_with(cap, {.model = "zero", .inputs = {"abcdef"}}).n_prompt, 6u);
 }
 
 TEST_F(LocalEmbedderTest, EM_1_EachInputHasItsOwnContextAndTheRequestTheLargest) {
