@@ -54,9 +54,10 @@ class AnswerText {
   std::optional<FinishReason> end() const noexcept { return end_; }
   // Returns the stop string that was found; empty: none.
   std::string_view stop_string() const noexcept { return stop_.found(); }
-  // Returns how many of the accepted tokens are shown: those of which accept() or finish() returned
-  // at least one byte, and tokens without text before them. If no text is held back, all tokens are
-  // shown. The tokens of a stop string are never shown.
+  // Returns the number of accepted tokens that are shown. A token is shown when accept() or
+  // finish() has returned the first byte of its text. A token without text is shown with the next
+  // token. If no text is held back, all tokens are shown. The tokens of a stop string are never
+  // shown.
   size_t n_shown() const noexcept { return n_shown_; }
 
  private:
@@ -78,7 +79,7 @@ class AnswerText {
   std::optional<FinishReason> end_;
   size_t n_fed_bytes_ = 0;     // of text, to stop_
   size_t n_shown_bytes_ = 0;   // of text, from stop_
-  std::deque<size_t> held_{};  // where the tokens begin that are not shown, in bytes of text
+  std::deque<size_t> held_{};  // for each token that is not shown: the byte where its text begins
   size_t n_shown_ = 0;         // tokens
 };
 
@@ -86,8 +87,8 @@ class AnswerText {
 class HeldScores {
  public:
   void add(Sampled sampled) { held_.push_back(std::move(sampled)); }
-  // Moves the scores of the first `n_shown` tokens of the answer to `shown`, those that were not
-  // moved before.
+  // Appends the scores of the first `n_shown` tokens of the answer to `shown`. Scores of earlier
+  // calls are not appended again.
   void take(size_t n_shown, std::vector<Sampled>& shown);
 
  private:

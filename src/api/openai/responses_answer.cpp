@@ -332,7 +332,8 @@ class ResponseAnswer : public CallAnswer {
       emit(text, open_->kind().delta, with(place(), "delta", piece));
   }
 
-  // A command without a valid action is not run.
+  // Ends a call. Leaves out a command whose arguments are not a JSON object, so that nobody runs
+  // it.
   void end_call(std::string& text) {
     const bool is_command = open_->kind().text == nullptr;
     const Json action =
