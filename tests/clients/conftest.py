@@ -1,5 +1,6 @@
 """Starts a server for these tests, with small real models in its own store."""
 
+import gc
 import os
 import pathlib
 import subprocess
@@ -11,6 +12,10 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "server"))
 
 from scripted_model import call_text, write_scripted_model  # noqa: E402
 from server import MODELS, WEIGHTS, Server  # noqa: E402
+
+# Garbage is collected only between tests. Some clients do not close the response of a stream. If the collector closes it
+# while httpcore holds the lock of its connection pool, httpcore waits for its own lock forever.
+gc.disable()
 
 # With BILLOW_ENGINE=llama and a llama-server, these tests run on llama-server, by hand. llama-server lacks these features.
 NOT_ON_LLAMA = {
@@ -42,6 +47,12 @@ def pytest_sessionfinish(session):
         print(f"\nskipped: {report.nodeid.rpartition('::')[2]}: {reason}", end="")
     if stats.get("skipped") and not any(stats.get(kind) for kind in ("passed", "failed", "error", "xfailed", "xpassed")):
         session.exitstatus = 77
+
+
+@pytest.fixture(autouse=True)
+def collect_garbage():
+    yield
+    gc.collect()
 
 
 @pytest.fixture(scope="session")

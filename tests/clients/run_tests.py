@@ -27,7 +27,8 @@ for part in [options.environment, *(["node"] if options.node else [])]:
 with tempfile.TemporaryDirectory() as root:
     environment = {**os.environ, "BILLOW_PROGRAM": str(pathlib.Path(options.billow).resolve()), "BILLOW_NODE_MODULES": str(node_modules),
                    "PYTHONDONTWRITEBYTECODE": "1", "PYTEST_DEBUG_TEMPROOT": root}
+    # After five minutes, a test that hangs prints what its threads do.
     done = subprocess.run([clients / options.environment / "bin" / "python", "-m", "pytest", "-q", "-p", "no:cacheprovider",
-                           "-o", "tmp_path_retention_policy=failed", options.test.name],
+                           "-o", "tmp_path_retention_policy=failed", "-o", "faulthandler_timeout=300", options.test.name],
                           cwd=options.test.parent, env=environment, check=False)
 sys.exit(done.returncode)
