@@ -271,7 +271,7 @@ class Configuration(Case):
         return process
 
     def server_json(self, port, path="/api/server"):
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 120
         while True:
             try:
                 with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as answer:

@@ -226,7 +226,7 @@ class Interruptions(EmbedTest):
         self.path, out = self.lines(100), self.dir / "v.npy"
         process = self.begin(out)
         process.send_signal(signal.SIGINT)
-        self.assertEqual(process.wait(30), 130, process.stderr.read())
+        self.assertEqual(process.wait(120), 130, process.stderr.read())
         self.assertFalse(out.exists())
         n_asked, message = self.finish(out)
         self.assertEqual((n_asked, message), (50, "continuing after 50 rows\n"))
@@ -235,7 +235,7 @@ class Interruptions(EmbedTest):
         self.path, out = self.lines(100), self.dir / "v.npy"
         process = self.begin(out)
         process.kill()
-        process.wait(30)
+        process.wait(120)
         self.assertFalse(out.exists())
         n_asked, _ = self.finish(out)  # from the last state on the disk, at most a second old
         self.assertIn(n_asked, range(50, 101))
@@ -264,7 +264,7 @@ class Interruptions(EmbedTest):
         self.path, out = self.lines(100), self.dir / "v.npy"
         process = self.begin(out)
         process.send_signal(signal.SIGINT)
-        process.wait(30)
+        process.wait(120)
         self.lines(99)  # the same file with other content
         n_asked, message = self.finish(out, 99)
         self.assertEqual((n_asked, message), (99, f"{out}.part belongs to another job; starting over\n"))

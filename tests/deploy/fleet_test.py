@@ -206,7 +206,7 @@ class Status(Fleet):
         while n_tables < 2:
             n_tables += process.stdout.readline().startswith("HOST ")
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=30)
+        process.communicate(timeout=120)
         self.assertEqual(process.returncode, 130)
 
     def test_a_host_that_says_nothing_does_not_delay_the_others(self):

@@ -200,7 +200,7 @@ class Answers(Place):
         balancer = Balancer(options.billow, self.folder, [slow])
         self.addCleanup(balancer.end)
         for path, is_last in (("/api/chat", b'"done": true'), ("/v1/chat/completions", b"[DONE]")):
-            connection = http.client.HTTPConnection("127.0.0.1", balancer.port, timeout=30)
+            connection = http.client.HTTPConnection("127.0.0.1", balancer.port, timeout=120)
             connection.request("POST", path, json.dumps(chat("a", max_tokens=30) | {"stream": True}))
             answer = connection.getresponse()
             times, last = [], b""
@@ -306,7 +306,7 @@ class Failures(Place):
 
     def test_a_stream_that_has_begun_on_a_killed_host_breaks(self):
         self.fleet(2, "--decode", 10, "--piece", 1)
-        connection = http.client.HTTPConnection("127.0.0.1", self.balancer.port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", self.balancer.port, timeout=120)
         connection.request("POST", "/api/chat", json.dumps(chat("a", max_tokens=60) | {"stream": True}))
         answer = connection.getresponse()
         self.assertIn(b"w0", answer.readline())

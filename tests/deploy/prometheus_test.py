@@ -114,7 +114,7 @@ class Names(unittest.TestCase):
             server.add_model(name, made / f"{name}.gguf")
         server.json("POST", "/api/embed", {"model": "encoder", "input": ["a"]})
         server.json("POST", "/api/generate", {"model": "writer", "prompt": "a", "stream": False, "options": {"num_predict": 3}})
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 120
         while True:  # runners report their metrics every moment
             cls.metrics = cls.scrape(server, "/metrics")
             if cls.value("billow_embed_vectors_total") > 0:

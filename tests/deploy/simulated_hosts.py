@@ -164,7 +164,7 @@ class Host:
         """The host fails: all its processes die."""
         self.kill([""])
         for child in self._children:
-            child.wait(30)
+            child.wait(120)
         self._children.clear()
 
     def close(self):

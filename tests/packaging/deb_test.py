@@ -103,7 +103,7 @@ class Deb(unittest.TestCase):
         with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
             file.write("\n".join([*settings, "parallel = 0", ""]))
             file.flush()
-            done = run(ARGS.billow, "serve", "--config", file.name, check=False, timeout=20)
+            done = run(ARGS.billow, "serve", "--config", file.name, check=False, timeout=120)
         # Only the last setting, which the test adds, is refused.
         self.assertEqual(done.returncode, 2, done.stdout)
         self.assertIn("--parallel", done.stdout)

@@ -54,7 +54,7 @@ def package():
 
 
 def get(port, path):
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     try:
         connection.request("GET", path)
         reply = connection.getresponse()
@@ -113,7 +113,7 @@ class Userland:
 
 
 def wait_ready(port, process, log):
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while time.monotonic() < deadline and process.poll() is None:
         with contextlib.suppress(OSError):
             if get(port, "/readyz")[0] == 200:

@@ -77,7 +77,7 @@ class Registry:
 
     def stop(self):
         self.process.terminate()
-        self.process.wait(30)
+        self.process.wait(120)
 
 
 def encoded(data):

@@ -96,7 +96,7 @@ class Stage:
     def start(self):
         with self.main.log.open("ab") as log:
             self.main.process = subprocess.Popen([self.main.program, "serve"], env=self.main.environment, stderr=log)
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 120
         while True:
             try:
                 urllib.request.urlopen(self.main.url + "/healthz", timeout=5).read()
@@ -121,7 +121,7 @@ class Stage:
         long = {"type": "array", "items": {"type": "string", "pattern": "^[a-z]{4,12}$"}, "minItems": 9000}
         body = json.dumps({"model": "writer", "prompt": "1 2 3", "format": long, "options": {"num_predict": 60000}}).encode()
         head = f"POST /api/generate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 120
         for n in range(1 + n_waiting):
             connection = socket.create_connection(("127.0.0.1", self.narrow.port))
             connection.sendall(head.encode() + body)
