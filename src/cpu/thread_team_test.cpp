@@ -1,11 +1,13 @@
 #include "cpu/thread_team.h"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
 #include <sched.h>
 #include <time.h>
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <numeric>
 #include <thread>
 #include <vector>
@@ -76,12 +78,6 @@ TEST(ThreadTeam, PiecesCoverTheRangeExactlyOnce) {
   }
 }
 
-double cpu_seconds() {
-  timespec time{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
-}
-
 TEST(ThreadTeam, SharesCoverTheRangeExactlyOnce) {
   for (const int n_threads : {1, 3}) {
     ThreadTeam team(n_threads);
@@ -96,18 +92,33 @@ TEST(ThreadTeam, SharesCoverTheRangeExactlyOnce) {
   }
 }
 
-// After its threads have settled, half a second of sleep costs less than 0.1 % of a processor. On a
-// busy machine they take longer to settle, so there are several attempts.
+// Returns the processor time that each thread has used.
+std::vector<int64_t> processor_times(const std::vector<clockid_t>& clocks) {
+  std::vector<int64_t> nanoseconds;
+  for (const clockid_t clock : clocks) {
+    timespec time{};
+    EXPECT_EQ(clock_gettime(clock, &time), 0);
+    nanoseconds.push_back(time.tv_sec * 1'000'000'000 + time.tv_nsec);
+  }
+  return nanoseconds;
+}
+
+// The threads of the team fall asleep and then use no processor time at all. On a busy machine they
+// need longer to fall asleep, so there are several attempts.
 TEST(ThreadTeam, UsesNoProcessorWhenIdle) {
   ThreadTeam team(4);
-  team.run([](int) {});
-  double min = 1.0;
-  for (int i = 0; i < 20 && min >= 0.5e-3; ++i) {
-    const double before = cpu_seconds();
-    std::this_thread::sleep_for(std::chrono::milliseconds(500));
-    min = std::min(min, cpu_seconds() - before);
+  std::vector<clockid_t> clocks(4);
+  team.run([&](int member) {
+    EXPECT_EQ(pthread_getcpuclockid(pthread_self(), &clocks[static_cast<size_t>(member)]), 0);
+  });
+  clocks.erase(clocks.begin());  // the caller's
+  bool is_asleep = false;
+  for (int i = 0; i < 100 && !is_asleep; ++i) {
+    const std::vector<int64_t> before = processor_times(clocks);
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    is_asleep = processor_times(clocks) == before;
   }
-  EXPECT_LT(min, 0.5e-3);
+  EXPECT_TRUE(is_asleep);
 }
 
 }  // namespace
