@@ -209,10 +209,9 @@ void Creation::begin_from(const std::string& from) {
 std::string Creation::hold_blob(const NamedBlob& blob) {
   const Digest digest = Digest::parse(blob.digest).value();
   hold_.add(digest);
-  if (!store_.has_blob(digest)) {
+  if (!store_.has_blob(digest))
     throw Error(ErrorCode::kNotFound,
                 blob.path + ": blob " + digest.text() + " does not exist; upload it first");
-  }
   return store_.blob_path(digest);
 }
 
@@ -220,7 +219,8 @@ GgufFacts Creation::parse_gguf(const NamedBlob& blob) {
   const std::string path = hold_blob(blob);
   if (!begins_as_gguf(path)) {
     if (is_safetensors(blob)) not_yet("safetensors can only be a model's weights: " + blob.path);
-    refuse(blob.path.ends_with(".gguf") ? "supplied file was not in GGUF format" : "unknown type");
+    const bool is_gguf = blob.path.ends_with(".gguf");
+    refuse(blob.path + (is_gguf ? ": supplied file was not in GGUF format" : ": unknown type"));
   }
   report("parsing GGUF");
   try {

@@ -198,8 +198,9 @@ TEST_F(Create, RefusesWrongRequestsInOllamasWords) {
        "file path must be relative"},
       {{{"model", "m"}, {"files", {{"m.gguf", "sha256:xyz"}}}}, "invalid digest format"},
       {{{"model", "m"}, {"files", {{"m.gguf", "../../etc/passwd"}}}}, "invalid digest format"},
-      {{{"model", "m"}, {"files", {{"m.gguf", junk}}}}, "supplied file was not in GGUF format"},
-      {{{"model", "m"}, {"files", {{"m.bin", junk}}}}, "unknown type"},
+      {{{"model", "m"}, {"files", {{"m.gguf", junk}}}},
+       "m.gguf: supplied file was not in GGUF format"},
+      {{{"model", "m"}, {"files", {{"m.bin", junk}}}}, "m.bin: unknown type"},
       {{{"model", "m"}, {"files", files}, {"draft_quantize", "Q4_0"}},
        "--draft-quantize requires a DRAFT model"},
       {{{"model", "m"},
@@ -261,11 +262,11 @@ TEST_F(Create, ErrorAfterTheFirstStepIsALine) {
   const auto lines = lines_of(response);
   ASSERT_EQ(lines.size(), 2u);
   EXPECT_EQ(lines[0].dump(), R"({"status":"parsing GGUF"})");
-  EXPECT_EQ(lines[1].dump(), R"({"error":"supplied file was not in GGUF format"})");
+  EXPECT_EQ(lines[1].dump(), R"({"error":"b.gguf: supplied file was not in GGUF format"})");
   Json quiet = request;
   quiet["stream"] = false;
   EXPECT_EQ(answer_text(server.post_json("/api/create", quiet)),
-            R"(400 {"error":"supplied file was not in GGUF format"})");
+            R"(400 {"error":"b.gguf: supplied file was not in GGUF format"})");
 }
 
 TEST_F(Create, ADamagedBlobCanBeUploadedAgain) {
