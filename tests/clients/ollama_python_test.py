@@ -33,8 +33,9 @@ def test_generate_equals_its_stream(client):
 def test_context_continues_an_earlier_answer(client):
     first = client.generate(model="smollm2", prompt="My name is Ada.", options=GREEDY)
     second = client.generate(model="smollm2", prompt="What is my name?", context=first.context, options=GREEDY)
-    assert "Ada" in second.response
-    assert second.prompt_eval_count > first.prompt_eval_count
+    # What a small model remembers differs between processors. What it reads does not.
+    assert second.context[: len(first.context)] == first.context
+    assert second.prompt_eval_count > len(first.context)
 
 
 def test_chat_equals_its_stream(client):
