@@ -42,8 +42,9 @@
 namespace billow::server {
 namespace {
 
-// Time that requests have to end after the drain has cancelled them.
-constexpr std::chrono::milliseconds kCancelTime{1'000};
+// Max time that requests have to end after the drain has cancelled them. The rendering of a huge
+// chat notices it late on a busy machine. Shorter than kEndTime of `billow serve`.
+constexpr std::chrono::milliseconds kCancelTime{5'000};
 
 // Sink for preloading. A preloaded model generates one token, so that the first request is fast.
 class WarmUp : public api::Sink {
