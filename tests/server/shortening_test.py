@@ -150,7 +150,8 @@ class EndOfServer(unittest.TestCase):
             return answer
 
     def test_sigterm_ends_the_work_and_the_client_gets_one_error(self):
-        for n_messages in (20001, 40001, 80001):
+        # A slow machine does not shorten a small chat within the drain, and notices the end sooner than in a huge one.
+        for n_messages in (1251, 2501, 5001, 10001, 20001, 40001, 80001):
             if answer := self.end(n_messages):
                 status, headers, text = answer
                 self.assertEqual((status, headers["Retry-After"], json.loads(text)), (503, "1", {"error": "the server is shutting down"}))
