@@ -219,8 +219,8 @@ GgufFacts Creation::parse_gguf(const NamedBlob& blob) {
   const std::string path = hold_blob(blob);
   if (!begins_as_gguf(path)) {
     if (is_safetensors(blob)) not_yet("safetensors can only be a model's weights: " + blob.path);
-    const bool is_gguf = blob.path.ends_with(".gguf");
-    refuse(blob.path + (is_gguf ? ": supplied file was not in GGUF format" : ": unknown type"));
+    const bool has_suffix = blob.path.ends_with(".gguf");
+    refuse(blob.path + (has_suffix ? ": supplied file was not in GGUF format" : ": unknown type"));
   }
   report("parsing GGUF");
   try {
