@@ -1,5 +1,8 @@
 // Measures what a team of threads costs: to begin and end a region, and to divide items.
+#include <atomic>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "benchmarks.h"
 #include "cpu/cores.h"
@@ -33,13 +36,27 @@ void shares(benchmark::State& state) {
   state.counters["ideal%"] = 100 * ideal / seconds_each(state, start);
 }
 
+// The same while 4 other threads per core never sleep. The items alone are measured with them
+// running, too.
+void busy(benchmark::State& state) {
+  std::atomic<bool> is_over{false};
+  std::vector<std::jthread> others;
+  for (int i = 0; i < 4 * cpu::usable_cores(); ++i)
+    others.emplace_back([&] {
+      while (!is_over.load(std::memory_order_relaxed)) spin(1);
+    });
+  shares(state);
+  is_over = true;
+}
+
 }  // namespace
 
 void add_team_benchmarks() {
   const int n_cores = cpu::usable_cores();
   using Measure = void (*)(benchmark::State&);
-  for (const auto& [name, measure] :
-       {std::pair<const char*, Measure>{"team/region", region}, {"team/shares", shares}}) {
+  for (const auto& [name, measure] : {std::pair<const char*, Measure>{"team/region", region},
+                                      {"team/shares", shares},
+                                      {"team/busy", busy}}) {
     auto* added = benchmark::RegisterBenchmark(name, measure);
     for (int n = 1; n < n_cores; n *= 2) added->Arg(n);
     added->Arg(n_cores)->UseRealTime()->Unit(benchmark::kMicrosecond);

@@ -19,6 +19,9 @@ namespace {
 // Longer than the gaps between the regions of a forward pass, but too short for a noticeable load.
 constexpr std::chrono::microseconds kSpin{50};
 
+// A member that spins sees a new region in a tenth of this time.
+constexpr std::chrono::microseconds kPatience{2};
+
 // If the system refuses, the thread runs anywhere.
 void bind(std::thread& thread, const std::vector<int>& cpus) {
   if (cpus.empty()) return;
@@ -31,14 +34,19 @@ void bind(std::thread& thread, const std::vector<int>& cpus) {
 
 }  // namespace
 
-void ThreadTeam::Gate::wait_while(unsigned old) noexcept {
-  const auto deadline = std::chrono::steady_clock::now() + kSpin;
+bool ThreadTeam::Gate::spin_while(unsigned old, std::chrono::microseconds max) const noexcept {
+  const auto deadline = std::chrono::steady_clock::now() + max;
   do {
     for (int i = 0; i < 32; ++i) {
-      if (value() != old) return;
+      if (value() != old) return true;
       _mm_pause();
     }
   } while (std::chrono::steady_clock::now() < deadline);
+  return false;
+}
+
+void ThreadTeam::Gate::wait_while(unsigned old) noexcept {
+  if (spin_while(old, kSpin)) return;
   n_asleep_.fetch_add(1);
   while (value_.load() == old) value_.wait(old);
   n_asleep_.fetch_sub(1);
@@ -52,7 +60,8 @@ ThreadTeam::ThreadTeam(int n_threads)
 
 ThreadTeam::ThreadTeam(int n_threads, const std::vector<Place>& places)
     : shares_(n_threads > 1 ? static_cast<size_t>(n_threads) : 0),
-      finished_(n_threads > 1 ? static_cast<size_t>(n_threads - 1) : 0) {
+      finished_(n_threads > 1 ? static_cast<size_t>(n_threads - 1) : 0),
+      claims_(n_threads > 1 ? static_cast<size_t>(n_threads - 1) : 0) {
   BILLOW_CHECK(n_threads >= 1);
   BILLOW_CHECK(places.empty() || places.size() == static_cast<size_t>(n_threads));
   nodes_.reserve(places.size());
@@ -80,23 +89,40 @@ void ThreadTeam::stop() {
 }
 
 void ThreadTeam::run_region(Region region) {
+  if (workers_.empty()) return region.call(region.context, 0);
   const unsigned before = n_finished_.value();
-  if (!workers_.empty()) {
-    region_ = region;
-    generation_.add(1);
-  }
+  region_ = region;
+  generation_.add(1);
   region.call(region.context, 0);
-  while (!workers_.empty() && n_finished_.value() == before) n_finished_.wait_while(before);
+  if (region.needs == Needs::kAnyMember && !n_finished_.spin_while(before, kPatience))
+    finish_for_late_workers();
+  while (n_finished_.value() == before) n_finished_.wait_while(before);
 }
 
+void ThreadTeam::finish(size_t worker) noexcept {
+  if (finished_.arrive(worker)) n_finished_.add(1);
+}
+
+void ThreadTeam::finish_for_late_workers() noexcept {
+  const unsigned generation = generation_.value();
+  for (size_t i = 0; i < claims_.size(); ++i) {
+    const bool has_begun = claims_[i].region.load(std::memory_order_relaxed) == generation;
+    if (!has_begun && claims_[i].take(generation)) finish(i);
+  }
+}
+
+// A worker reads `region_` only after it has claimed the region. The caller changes `region_` only
+// after each worker has finished, or will never claim that region.
 void ThreadTeam::serve(int member) {
+  const auto worker = static_cast<size_t>(member - 1);
   unsigned seen = 0;
   for (;;) {
     generation_.wait_while(seen);
-    ++seen;
+    seen = generation_.value();
     if (stopping_.load(std::memory_order_relaxed)) return;
+    if (!claims_[worker].take(seen)) continue;  // too late: the caller has finished for this worker
     region_.call(region_.context, member);
-    if (finished_.arrive(static_cast<size_t>(member - 1))) n_finished_.add(1);
+    finish(worker);
   }
 }
 

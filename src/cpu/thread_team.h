@@ -1,9 +1,13 @@
 // A fixed team of threads that run one region of code together: fork, work, join. The caller is
 // member 0. After a region, the other members spin for a short time, because the next region often
 // follows soon. Then they sleep and use no processor. One thread at a time owns and uses a team.
+//
+// On a busy machine, a member may get a processor only after milliseconds. If work is divided into
+// pieces or shares, the members that run do all of it, and the region ends without late members.
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <span>
 #include <thread>
@@ -38,18 +42,18 @@ class ThreadTeam {
   template <class Work>
   void run(Work&& work) {
     using Plain = std::remove_reference_t<Work>;
-    run_region({[](void* context, int member) { (*static_cast<Plain*>(context))(member); },
-                const_cast<void*>(static_cast<const void*>(&work))});
+    run_region(region_of<Plain>(work, Needs::kAllMembers));
   }
 
   // Calls work(begin, end, member) for pieces of [0, n) with `piece` items each. A member takes the
-  // next piece when it is free. In a team of one thread, [0, n) is one piece.
+  // next piece when it is free. Late members take none. In a team of one thread, [0, n) is one
+  // piece.
   template <class Work>
   void for_pieces(size_t n, size_t piece, Work&& work) {
     if (n == 0) return;
     if (n <= piece || workers_.empty()) return work(size_t{0}, n, 0);
     alignas(kCacheLine) std::atomic<size_t> next{0};
-    run([&](int member) {
+    run_divided([&](int member) {
       for (;;) {
         const size_t begin = next.fetch_add(piece, std::memory_order_relaxed);
         if (begin >= n) return;
@@ -74,7 +78,7 @@ class ThreadTeam {
     if (n == 0) return;
     if (n == 1 || workers_.empty()) return work(size_t{0}, n, 0);
     shares_.reset(begin_of);
-    run([&](int member) {
+    run_divided([&](int member) {
       for (;;) {
         const Shares::Run items = shares_.take(static_cast<size_t>(member));
         if (items.begin == items.end) return;
@@ -84,10 +88,24 @@ class ThreadTeam {
   }
 
  private:
+  enum class Needs { kAllMembers, kAnyMember };
   struct Region {
     void (*call)(void* context, int member) = nullptr;
     void* context = nullptr;
+    Needs needs = Needs::kAllMembers;
   };
+  template <class Work>
+  static Region region_of(const Work& work, Needs needs) {
+    return {[](void* context, int member) { (*static_cast<Work*>(context))(member); },
+            const_cast<void*>(static_cast<const void*>(&work)), needs};
+  }
+  // Calls work(member) on each member that begins in time. REQUIRES: one call does all the work
+  // that other calls have not taken.
+  template <class Work>
+  void run_divided(const Work& work) {
+    run_region(region_of<const Work>(work, Needs::kAnyMember));
+  }
+
   // A number whose changes other threads wait for. These threads spin first, then sleep in the
   // kernel. If no thread sleeps, a change needs no system call.
   class Gate {
@@ -98,20 +116,35 @@ class ThreadTeam {
       // A thread that goes to sleep is either counted here, or reads the new number.
       if (n_asleep_.load() != 0) value_.notify_all();
     }
+    // Returns when the number is not `old`.
     void wait_while(unsigned old) noexcept;
+    // Returns true when the number is not `old`, or false after `max`. Does not sleep.
+    bool spin_while(unsigned old, std::chrono::microseconds max) const noexcept;
 
    private:
     std::atomic<unsigned> value_{0};
     std::atomic<unsigned> n_asleep_{0};
   };
+  // The last region that a worker has begun, or that the caller has finished for a late worker.
+  // Both claim a region by compare-and-swap, so a region has each worker once.
+  struct alignas(kCacheLine) Claim {
+    std::atomic<unsigned> region{0};
+    bool take(unsigned next) noexcept {
+      unsigned before = next - 1;
+      return region.compare_exchange_strong(before, next);
+    }
+  };
   void run_region(Region region);
   void serve(int member);
+  void finish(size_t worker) noexcept;
+  void finish_for_late_workers() noexcept;
   void stop();
 
   std::vector<std::thread> workers_;
   std::vector<int> nodes_;
   Shares shares_;
   JoinTree finished_;  // of the workers
+  std::vector<Claim> claims_;
   // What begins a region: written by the caller only, and read together.
   alignas(kCacheLine) Gate generation_;  // incremented for each region
   Region region_;

@@ -1,11 +1,14 @@
 #include "cpu/thread_team.h"
 
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <time.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <numeric>
@@ -89,6 +92,78 @@ TEST(ThreadTeam, SharesCoverTheRangeExactlyOnce) {
       });
       for (const int count : touched) EXPECT_EQ(count, 1);
     }
+  }
+}
+
+// Stops one thread in a signal handler, as a busy machine stops a thread that gets no processor.
+class StoppedThread {
+ public:
+  // Returns when the thread is stopped.
+  explicit StoppedThread(pthread_t thread) {
+    struct sigaction action{};
+    action.sa_handler = [](int) {
+      is_stopped = true;
+      while (is_stopped) ::poll(nullptr, 0, 1);
+    };
+    EXPECT_EQ(::sigaction(SIGUSR1, &action, &before_), 0);
+    EXPECT_EQ(pthread_kill(thread, SIGUSR1), 0);
+    while (!is_stopped) std::this_thread::yield();
+  }
+  ~StoppedThread() {
+    is_stopped = false;
+    EXPECT_EQ(::sigaction(SIGUSR1, &before_, nullptr), 0);
+  }
+
+ private:
+  static inline std::atomic<bool> is_stopped{false};
+  struct sigaction before_{};
+};
+
+// Without the rule, this test waits for ever.
+TEST(ThreadTeam, DividedWorkDoesNotWaitForLateMembers) {
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+  GTEST_SKIP() << "ThreadSanitizer delivers no signal to a thread that waits";
+#endif
+#endif
+  ThreadTeam team(3);
+  std::vector<pthread_t> threads(3);
+  team.run([&](int member) { threads[static_cast<size_t>(member)] = pthread_self(); });
+  std::vector<int> touched(100);
+  std::vector<int> calls(3);
+  const auto touch = [&](size_t begin, size_t end, int member) {
+    ++calls[static_cast<size_t>(member)];
+    for (size_t i = begin; i < end; ++i) ++touched[i];
+  };
+  for (int round = 0; round < 3; ++round) {
+    {
+      const StoppedThread stopped(threads[2]);
+      for (int region = 0; region < 10; ++region) {
+        team.for_pieces(touched.size(), 4, touch);
+        team.for_shares(touched.size(), touch);
+      }
+      EXPECT_EQ(calls[2], 0);
+    }
+    team.run([&](int member) { touched[static_cast<size_t>(member)] += 0; });  // all three again
+  }
+  for (const int count : touched) EXPECT_EQ(count, 60);
+}
+
+// Regions so short that members are often late. Their work is on the stack of the caller.
+TEST(ThreadTeam, LateMembersDoNothingInLaterRegions) {
+  ThreadTeam team(8);
+  for (unsigned region = 0; region < 3000; ++region) {
+    const size_t n = 1 + region % 11;
+    std::vector<int> touched(n);
+    const auto touch = [&](size_t begin, size_t end, int) {
+      for (size_t i = begin; i < end; ++i) ++touched[i];
+    };
+    std::vector<int> calls(8);
+    if (region % 3 == 0) team.for_pieces(n, 1, touch);
+    if (region % 3 == 1) team.for_shares(n, touch);
+    if (region % 3 == 2) team.run([&](int member) { ++calls[static_cast<size_t>(member)]; });
+    for (const int count : touched) ASSERT_EQ(count, region % 3 == 2 ? 0 : 1);
+    for (const int count : calls) ASSERT_EQ(count, region % 3 == 2 ? 1 : 0);
   }
 }
 
