@@ -19,7 +19,7 @@ namespace {
 // Longer than the gaps between the regions of a forward pass, but too short for a noticeable load.
 constexpr std::chrono::microseconds kSpin{50};
 
-// A member that spins sees a new region in a tenth of this time.
+// Several times longer than a member that spins needs to see a new region.
 constexpr std::chrono::microseconds kPatience{2};
 
 // If the system refuses, the thread runs anywhere.

@@ -119,7 +119,7 @@ class StoppedThread {
   struct sigaction before_{};
 };
 
-// Without the rule, this test waits for ever.
+// If a region waited for the stopped member, this test would not end.
 TEST(ThreadTeam, DividedWorkDoesNotWaitForLateMembers) {
 #if defined(__has_feature)
 #if __has_feature(thread_sanitizer)
