@@ -12,6 +12,7 @@
 #include <cstring>
 #include <filesystem>
 #include <string_view>
+#include <thread>
 #include <utility>
 
 #include "base/cache_folder.h"
@@ -117,6 +118,17 @@ bool remove_or_empty(const std::string& path) {
   return is_done;
 }
 
+// Returns false if another process still has the lock at `end`. Throws Error if the file system has
+// no locks.
+bool lock_before(std::chrono::steady_clock::time_point end, int fd, const std::string& path) {
+  while (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK) throw system_error("cannot lock", path, errno);
+    if (std::chrono::steady_clock::now() >= end) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return true;
+}
+
 size_t record_head_bytes(size_t n_groups) {
   return sizeof(RecordHead) + n_groups * sizeof(BlockHead) + sizeof(uint64_t);
 }
@@ -149,8 +161,9 @@ std::unique_ptr<PrefixFile> PrefixFile::open(const PrefixFileOptions& options, c
   ::chmod(options.folder.c_str(), 0700);  // other users must not read conversations
   CacheFolder({options.folder, options.max_bytes}).clean(model_is_gone);
   std::unique_ptr<PrefixFile> made(new PrefixFile(options, layout));
+  const auto end = std::chrono::steady_clock::now() + options.max_wait;
   for (size_t i = 0; i < 2; ++i) {
-    if (made->open_file(i)) continue;
+    if (made->open_file(i, end)) continue;
     *why = "another process has " + made->files_[i].path;
     return nullptr;
   }
@@ -160,15 +173,15 @@ std::unique_ptr<PrefixFile> PrefixFile::open(const PrefixFileOptions& options, c
   return made;
 }
 
-// Returns false if another process has the file open, or keeps removing it.
-bool PrefixFile::open_file(size_t i) {
+// Returns false if another process still has the file open at `end`, or keeps removing the file.
+bool PrefixFile::open_file(size_t i, std::chrono::steady_clock::time_point end) {
   constexpr int kTries = 3;
   File& file = files_[i];
   struct stat status{};
   for (int n = 0;; ++n) {
     file.fd = ::open(file.path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (file.fd < 0) throw system_error("cannot open", file.path, errno);
-    if (::flock(file.fd, LOCK_EX | LOCK_NB) != 0) return false;
+    if (!lock_before(end, file.fd, file.path)) return false;
     if (::fstat(file.fd, &status) != 0) throw system_error("cannot read", file.path, errno);
     if (status.st_nlink != 0) break;
     ::close(std::exchange(file.fd, -1));  // removed before it was locked

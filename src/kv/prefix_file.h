@@ -10,6 +10,7 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -29,6 +30,9 @@ struct PrefixFileOptions {
   std::string name;        // of the files, without their suffixes
   // Everything except tokens that the KV depends on. A file with other contents is emptied.
   std::string contents;
+  // How long to wait for files that another process has open. A process that was killed keeps its
+  // files until all of its threads have ended.
+  std::chrono::milliseconds max_wait{5000};
 };
 
 class PrefixFile {
@@ -55,8 +59,8 @@ class PrefixFile {
 
   // Opens the files, creates them if they do not exist, and removes files of models that no longer
   // exist. The first line of the contents is the path of the model. Returns null and sets `why` if
-  // the folder or the limit is empty, or if another process has the files open. Throws Error if the
-  // files cannot be created.
+  // the folder or the limit is empty, or if another process still has the files open after
+  // options.max_wait. Throws Error if the files cannot be created.
   static std::unique_ptr<PrefixFile> open(const PrefixFileOptions& options, const Layout& layout,
                                           std::string* why);
   ~PrefixFile();
@@ -103,7 +107,7 @@ class PrefixFile {
     uint64_t turn = 0;     // the file with the larger number is newer
   };
   PrefixFile(const PrefixFileOptions& options, const Layout& layout);
-  bool open_file(size_t i);
+  bool open_file(size_t i, std::chrono::steady_clock::time_point end);
   bool read_head(File& file) const;
   void empty(File& file, uint64_t turn);
   bool make_room(uint64_t n_bytes);

@@ -255,26 +255,31 @@ TEST_F(PrefixFileTest, RemovesFilesOfModelsThatAreGone) {
 }
 
 TEST_F(PrefixFileTest, OnlyOneProcessCanOpenTheFiles) {
-  const Process process(*this);
+  auto process = std::make_unique<Process>(*this);
   std::string why;
   const Cache cache(kNeeds, 640);
-  EXPECT_EQ(PrefixFile::open(options(), cache.layout(), &why), nullptr);
+  PrefixFileOptions wanted = options();
+  wanted.max_wait = std::chrono::milliseconds(2);
+  EXPECT_EQ(PrefixFile::open(wanted, cache.layout(), &why), nullptr);
   EXPECT_NE(why.find("another process"), std::string::npos) << why;
+  // The files can be opened as soon as the other process has ended.
+  wanted.max_wait = std::chrono::minutes(2);
+  const std::jthread end([&] {
+    wait_for_next_time();
+    process.reset();
+  });
+  EXPECT_NE(PrefixFile::open(wanted, cache.layout(), &why), nullptr) << why;
 }
 
 TEST_F(PrefixFileTest, KeepsFilesBelowTheirLimitAndTheLatestTexts) {
-  const Cache cache(kNeeds, 64);
-  const uint64_t block = cache.pool(0).block_bytes() + cache.pool(1).block_bytes();
-  max_bytes_ = 60 * block;
+  set_limit(60);
   Process process(*this);
   std::vector<int32_t> last;
   for (unsigned i = 0; i < 50; ++i) {
     last = text(300, i);
     evaluate(process, last);
     process.write_all();
-    uint64_t n_bytes = 0;
-    for (const auto& entry : fs::directory_iterator(folder_)) n_bytes += entry.file_size();
-    ASSERT_LE(n_bytes, max_bytes_);
+    ASSERT_LE(bytes_on_disk(), max_bytes_);
   }
   process.drop_all();
   EXPECT_EQ(evaluate(process, last), 256u);
