@@ -19,7 +19,7 @@ class CompatModel(CompatCase):
         shown = show("small")
         self.assertEqual(shown["template"], "{{ .Prompt }}", "the model has no template")
         self.assertIn("\nTEMPLATE {{ .Prompt }}\n", shown["modelfile"])
-        self.assertIn("small: the model has no chat template", self.server.log.read_text())
+        self.server.wait_for_log("small: the model has no chat template")
 
     def test_8_given_template_has_priority_with_a_model(self):
         def show(model):

@@ -172,7 +172,7 @@ class EmbeddedProjector(unittest.TestCase):
                 self.generate(name, "text")
                 error = self.post("/api/generate", {"model": name, "prompt": "a", "images": [text64(self.picture)]}, 400)["error"]
                 self.assertIn(name, error)
-                self.assertIn(why, self.server.log.read_text())
+                self.server.wait_for_log(why)
 
 
 if __name__ == "__main__":

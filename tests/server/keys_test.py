@@ -115,11 +115,14 @@ class Keys(Place):
         self.assertEqual((status, text.splitlines()[1].split()), (0, ["ann", "use", "4", "5000", "1"]))
         self.assertEqual(run("keys", "revoke", "ann", "--file", str(self.file))[:2], (0, "revoked 'ann'\n"))
         self.assertTrue(becomes_true(lambda: self.ask(key, "GET", "/api/tags")[0] == 401))
+        # The request before may have begun with the key, and has another error then.
+        status, _, text = self.ask(key, "GET", "/api/tags")
+        self.assertEqual(status, 401)
+        self.assertIn(b"this server does not know the API key", text)
         self.assertEqual(self.ask(self.admin, "GET", "/api/tags")[0], 200)
-        log = self.server.log.read_text()
+        log = self.server.wait_for_log("this server does not know the API key")
         self.assertNotIn(key, log)
         self.assertIn("key=ann", log)
-        self.assertIn("this server does not know the API key", log)
 
     def test_a_key_that_cannot_be_printed_is_not_stored(self):
         self.add("ann")
@@ -153,7 +156,7 @@ class Keys(Place):
         new.write_text(good + "[[key]]\nnam = 'x'\n")
         new.replace(self.file)
         self.assertTrue(becomes_true(lambda: self.metric("billow_key_file_failures_total") == 1))
-        self.assertIn("unknown key 'nam'", self.server.log.read_text())
+        self.server.wait_for_log("unknown key 'nam'")
         self.assertEqual(self.ask(self.admin, "GET", "/api/tags")[0], 200)
         other = subprocess.run([options.billow, "serve", "--api-keys", str(self.file), "--host", "127.0.0.1:0", "--models", str(self.folder / "m")],
                                capture_output=True, text=True, timeout=DEADLINE)

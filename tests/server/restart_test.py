@@ -164,7 +164,7 @@ class Restart(unittest.TestCase):
             file.seek(1_000_000)
             file.write(bytes([byte[0] ^ 255]))
         self.assertEqual(self.chat(messages)[0], expected)
-        self.assertIn("is damaged; the weights are packed again", self.server.log.read_text())
+        self.server.wait_for_log("is damaged; the weights are packed again")
 
     def test_limits_are_sizes(self):
         for option in ("--packed-limit", "--sessions-limit"):

@@ -77,6 +77,14 @@ class Server:
                 assert time.monotonic() < deadline, "the server does not answer"
                 time.sleep(0.01)
 
+    def wait_for_log(self, text):
+        """Waits until the log contains a text. Lines of runners and of answered requests may come after the answer. Returns the log."""
+        deadline = time.monotonic() + 60
+        while text not in (log := self.log.read_text()):
+            assert time.monotonic() < deadline, f"the log has no {text!r}:\n{log}"
+            time.sleep(0.02)
+        return log
+
     def request(self, method, path, body=None, headers=None):
         """Returns the status, headers and body of an answer, also of an error."""
         data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()

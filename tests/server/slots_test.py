@@ -442,7 +442,7 @@ class Faults(Place):
         self.assertEqual(status, 500, text)
         self.assertIn("No space left on device", json.loads(text)["error"]["message"])
         self.assertEqual(self.slot(server, 1, "restore", "a")["n_restored"], 319)
-        self.assertIn("conversations are no longer kept on disk", server.log.read_text())
+        server.wait_for_log("conversations are no longer kept on disk")
         # After the disk has space again and a restart of the runner, conversations are kept again.
         (seen / "filler").unlink()
         for pid in server.runners():
