@@ -60,7 +60,7 @@ class PrefixFile {
   // Opens the files, creates them if they do not exist, and removes files of models that no longer
   // exist. The first line of the contents is the path of the model. Returns null and sets `why` if
   // the folder or the limit is empty, or if another process still has the files open after
-  // options.max_wait. Throws Error if the files cannot be created.
+  // options.max_wait. Throws Error if the files cannot be created or locked.
   static std::unique_ptr<PrefixFile> open(const PrefixFileOptions& options, const Layout& layout,
                                           std::string* why);
   ~PrefixFile();
