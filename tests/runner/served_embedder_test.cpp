@@ -114,7 +114,7 @@ TEST_F(EmbedderService, ReportsStateAndFigures) {
   ASSERT_NE(created, figures.end());
   EXPECT_EQ(created->value, 1.0);
   EXPECT_EQ(post("/budget", R"({"bytes":1000,"version":3})").status, 200);
-  for (int i = 0; i < 1000 && health()["budget_version"] != 3; ++i)
+  for (int i = 0; i < 60'000 && health()["budget_version"] != 3; ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   EXPECT_EQ(health()["budget_version"], 3);
 }
@@ -130,10 +130,15 @@ TEST_F(EmbedderService, CC_13_RunsOnePassAtATimeByDefaultAndReportsIt) {
   EXPECT_EQ(max(), 1.0);
   world_->open(false);
   std::vector<std::thread> clients;
-  for (int i = 0; i < 3; ++i)
+  const auto add_client = [&] {
     clients.emplace_back(
         [&] { post("/embed", body_of(R"({"n":[2048]})", std::vector<int32_t>(2048, 1))); });
-  for (int i = 0; i < 10000 && health()["embed_pending_tokens"] != 2 * 2048; ++i)
+  };
+  add_client();
+  world_->wait_for_inside(1);
+  add_client();
+  add_client();
+  for (int i = 0; i < 60'000 && health()["embed_pending_tokens"] != 2 * 2048; ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   EXPECT_EQ(health()["embed_pending_tokens"], 2 * 2048);
   world_->open(true);
