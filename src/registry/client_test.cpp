@@ -32,7 +32,7 @@ std::string random_bytes(size_t n, unsigned seed) {
 ClientOptions test_options() {
   ::setenv("no_proxy", "*", 1);
   ClientOptions options;
-  options.transport.stall_timeout = milliseconds(5000);
+  options.transport.stall_timeout = std::chrono::minutes(1);
   options.download.first_pause = options.upload.first_pause = milliseconds(1);
   options.download.next_part_pause = milliseconds(0);
   options.download.sizes = options.upload.sizes = {.min = 50'000, .max = 1'000'000};
