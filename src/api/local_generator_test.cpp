@@ -32,9 +32,13 @@ class RecordingSink : public Sink {
     text = prompt;
     return true;
   }
-  void still_working() override { ++n_signs; }
+  void still_working() override {
+    ++n_signs;
+    on_sign();
+  }
   Sizing size;
   size_t n_signs = 0;  // keep-alive events that it could have sent
+  std::function<void()> on_sign = [] {};
   const WholeAnswer& whole() const { return parts.whole(); }
   AnswerParts parts;
   std::string text;
@@ -62,14 +66,17 @@ class LocalGeneratorTest : public testing::Test {
     return run_with(GenerationPolicy{}, request);
   }
   RecordingSink run_with(const GenerationPolicy& policy, const GenerationRequest& request) {
+    RecordingSink sink;
+    run_into(sink, request, policy);
+    return sink;
+  }
+  void run_into(RecordingSink& sink, const GenerationRequest& request,
+                const GenerationPolicy& policy = {}) {
     LocalGenerator generator(models.catalog, scheduler, metrics, contexts, slots, addresses,
                              policy);
     metrics::Trace trace("id", "/api/generate", "node");
-    RecordingSink sink;
     generator.run(request, sink, {}, trace);
     last_trace = trace.to_json();
-    if (const auto model = models.catalog.find("m")) latest = contexts.of(model->key);
-    return sink;
   }
   bool nothing_is_loaded() {
     for (int i = 0; i < 1000 && !scheduler.state().models.empty(); ++i)
@@ -96,7 +103,6 @@ class LocalGeneratorTest : public testing::Test {
                                  runners.starter()};
   scheduler::FakeScript last_script;
   Json last_trace;
-  size_t latest = 0;
 };
 
 TEST_F(LocalGeneratorTest, ReturnsTheRunnersText) {
@@ -141,10 +147,15 @@ TEST_F(LocalGeneratorTest, ReportsWhichStopStringEndedTheAnswer) {
 }
 
 TEST_F(LocalGeneratorTest, ReportsThatARequestWaitsForALoad) {
-  change(
-      [](scheduler::FakeScript& script) { script.load_delay = std::chrono::milliseconds(2500); });
-  EXPECT_GE(run(prompt("hi")).n_signs, 2u);
-  EXPECT_EQ(run(prompt("hi")).n_signs, 0u);
+  change([](scheduler::FakeScript& script) { script.holds_load = true; });
+  RecordingSink sink;
+  sink.on_sign = [&] {
+    if (sink.n_signs == 2) change([](scheduler::FakeScript& script) { script.holds_load = false; });
+  };
+  run_into(sink, prompt("hi"));
+  EXPECT_GE(sink.n_signs, 2u);
+  const RecordingSink loaded = run(prompt("hi"));
+  EXPECT_TRUE(loaded.n_signs == 0 || loaded.ends.at(0).total >= std::chrono::seconds(1));
 }
 
 struct SizeCase {
@@ -176,7 +187,7 @@ TEST_F(LocalGeneratorTest, NC_RequestsGetTheContextThatTheyNeed) {
     EXPECT_EQ(last_completion().prompt.size(), one.n_prompt);
     EXPECT_EQ(last_completion().max_context, one.context) << one.n_prompt << " " << one.options;
     EXPECT_EQ(sink.size.context, one.context);
-    EXPECT_EQ(latest, one.context);
+    EXPECT_EQ(contexts.of(models.catalog.find("m")->key), one.context);
     EXPECT_FALSE(sink.size.reason.empty());
   }
 }
@@ -286,16 +297,9 @@ TEST_F(LocalGeneratorTest, UnloadsABrokenModel) {
   models.add({.go = kLines, .renderer = "nonsense"});
   EXPECT_EQ(refusal(prompt("hi")), "500 unknown renderer \"nonsense\"");
   EXPECT_EQ(refusal(prompt("")), "500 unknown renderer \"nonsense\"");
-  const auto unloaded = [&] {
-    LocalGenerator generator(models.catalog, scheduler, metrics, contexts, slots, addresses, {});
-    metrics::Trace trace("id", "/api/generate", "node");
-    RecordingSink sink;
-    generator.run(request, sink, {}, trace);
-    return sink.ends.at(0).done_reason;
-  };
-  EXPECT_EQ(unloaded(), "unload");
+  EXPECT_EQ(run(request).ends.at(0).done_reason, "unload");
   EXPECT_TRUE(nothing_is_loaded());
-  EXPECT_EQ(unloaded(), "unload") << "it is not loaded";
+  EXPECT_EQ(run(request).ends.at(0).done_reason, "unload") << "it is not loaded";
 }
 
 TEST_F(LocalGeneratorTest, UnloadsTheRunnersThatANameHadBefore) {
@@ -437,9 +441,7 @@ TEST_F(LocalGeneratorTest, AnswersBeginWhenThePromptIsRead) {
                            {.events = {R"({"type":"transition"})"}},
                            {.text = "Hello"}};
   });
-  LocalGenerator generator(models.catalog, scheduler, metrics, contexts, slots, addresses, {});
-  metrics::Trace trace("id", "/api/generate", "node");
-  generator.run(prompt("hi"), sink, {}, trace);
+  run_into(sink, prompt("hi"));
   EXPECT_EQ(sink.begins, std::vector<size_t>{1});
   EXPECT_EQ(sink.whole().text, "Hello");
 }
@@ -469,11 +471,9 @@ TEST_F(LocalGeneratorTest, ReportsErrorsOfTheRunner) {
 }
 
 TEST_F(LocalGeneratorTest, DisconnectedClientEndsTheAnswer) {
-  LocalGenerator generator(models.catalog, scheduler, metrics, contexts, slots, addresses, {});
-  metrics::Trace trace("id", "/api/generate", "node");
   RecordingSink sink;
   sink.max_deltas = 1;
-  EXPECT_THROW(generator.run(prompt("hi"), sink, {}, trace), scheduler::Cancelled);
+  EXPECT_THROW(run_into(sink, prompt("hi")), scheduler::Cancelled);
   EXPECT_EQ(sink.whole().text, "Hello");
   EXPECT_TRUE(sink.ends.empty());
 }
@@ -545,16 +545,14 @@ TEST_F(LocalGeneratorTest, RestartsAnUnsentAnswerIfTheRunnerDies) {
     }
     int n_restarts = 0;
   } sink;
-  LocalGenerator generator(models.catalog, scheduler, metrics, contexts, slots, addresses, {});
-  metrics::Trace trace("id", "/api/generate", "node");
-  generator.run(prompt("hi"), sink, {}, trace);
+  run_into(sink, prompt("hi"));
   EXPECT_EQ(sink.whole().text, "Hello there");
   EXPECT_EQ(sink.n_restarts, 1);
   ASSERT_EQ(sink.ends.size(), 1u);
 
   change([](scheduler::FakeScript& script) { script.n_deaths = 1; });
   RecordingSink streamed;
-  EXPECT_THROW(generator.run(prompt("hi"), streamed, {}, trace), http::StatusError);
+  EXPECT_THROW(run_into(streamed, prompt("hi")), http::StatusError);
   EXPECT_EQ(streamed.whole().text, "Hello");
 }
 
