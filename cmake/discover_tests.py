@@ -4,7 +4,7 @@
 A ctest runs up to CASES cases of one suite, because a process for each case takes longer to start than most cases run.
 Its name is the filter if that is one pattern ("Suite.*", "Suite.Case"), otherwise "Suite.1", "Suite.2", ... The program
 must be able to run any of its cases one after the other. The results of the cases are written to
-build/PRESET/cases/NAME.xml, for tools/summarise_tests.py.
+build/PRESET/cases/PROGRAM/NAME.xml, for tools/summarise_tests.py. Two programs can have suites of the same name.
 """
 import os
 import re
@@ -41,7 +41,8 @@ def results_name(test):
 
 def main(program, output, n_max, *properties):
     listing = subprocess.run([program, "--gtest_list_tests"], stdout=subprocess.PIPE, text=True, timeout=120, check=True).stdout
-    folder = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(program))), "cases")
+    program_path = os.path.abspath(program)
+    folder = os.path.join(os.path.dirname(os.path.dirname(program_path)), "cases", os.path.basename(program_path))
     values = " ".join(f'"{value}"' for value in properties)
     lines = []
     for suite, cases in suites(listing).items():

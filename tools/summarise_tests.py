@@ -20,9 +20,10 @@ from discover_tests import results_name  # noqa: E402
 
 
 def cases(folder):
-    """Returns the passed, failed and skipped cases of each file of results, by its name."""
-    found = {}
-    for path in pathlib.Path(folder).glob("*.xml"):
+    """Returns the passed, failed and skipped cases of the files of results, by their names. Programs can have tests of the
+    same name, each with its own file."""
+    found = collections.defaultdict(list)
+    for path in sorted(pathlib.Path(folder).glob("*/*.xml")):
         try:
             rows = list(xml.parse(path).iter("testcase"))
         except xml.ParseError:  # the program crashed while it wrote
@@ -38,8 +39,14 @@ def cases(folder):
                 reason = " ".join(line for line in message.splitlines() if line and not re.search(r"\.(cpp|h):\d+$", line))
                 name = f"{name}: {reason}" if reason else name
             results[kind].append(name)
-        found[path.name] = results
+        found[path.name].append(results)
     return found
+
+
+def take(results, is_failed):
+    """Removes and returns the results of one test, or None. Of tests of the same name, a failed one takes failed cases."""
+    results.sort(key=lambda one: bool(one["failed"]) != is_failed)
+    return results.pop(0) if results else None
 
 
 def end_of(test):
@@ -64,7 +71,7 @@ def summarise(results, folder, n, seconds):
         name = test.get("name")
         seconds.append((float(test.get("time", 0)), f"{name} ({pathlib.Path(results).stem})"))
         kind = {"run": "passed", "fail": "failed"}.get(test.get("status"), "skipped")
-        known = of_cases.get(results_name(name))
+        known = take(of_cases[results_name(name)], kind == "failed")
         if kind == "failed":
             print(f"\nthe end of what {name} printed:\n{end_of(test)}\n")
             # A program can fail after or without a failed case, for example by a crash.

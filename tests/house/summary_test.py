@@ -37,11 +37,11 @@ class Discovery(unittest.TestCase):
 
     def test_cases_of_a_suite_share_a_process(self):
         self.assertEqual(self.discover(2), (
-            'add_test("Short.*" "/bin/test_program" "--gtest_filter=Short.*" "--gtest_output=xml:/cases/Short._.xml")\n'
+            'add_test("Short.*" "/bin/test_program" "--gtest_filter=Short.*" "--gtest_output=xml:/cases/test_program/Short._.xml")\n'
             'set_tests_properties("Short.*" PROPERTIES "LABELS" "unit")\n'
-            'add_test("All/Long.1" "/bin/test_program" "--gtest_filter=All/Long.Case/0:All/Long.Case/1" "--gtest_output=xml:/cases/All_Long.1.xml")\n'
+            'add_test("All/Long.1" "/bin/test_program" "--gtest_filter=All/Long.Case/0:All/Long.Case/1" "--gtest_output=xml:/cases/test_program/All_Long.1.xml")\n'
             'set_tests_properties("All/Long.1" PROPERTIES "LABELS" "unit")\n'
-            'add_test("All/Long.2" "/bin/test_program" "--gtest_filter=All/Long.Case/2" "--gtest_output=xml:/cases/All_Long.2.xml")\n'
+            'add_test("All/Long.2" "/bin/test_program" "--gtest_filter=All/Long.Case/2" "--gtest_output=xml:/cases/test_program/All_Long.2.xml")\n'
             'set_tests_properties("All/Long.2" PROPERTIES "LABELS" "unit")\n'))
 
     def test_each_case_can_have_a_process(self):
@@ -51,14 +51,17 @@ class Discovery(unittest.TestCase):
 
 class Summary(unittest.TestCase):
     def summarise(self, statuses, cases, output=None):
-        """statuses: of each ctest; cases: for each file, the elements of its test cases; output: what each ctest printed."""
+        """statuses: of each ctest; cases: for each file, the elements of its test cases; output: what each ctest printed. A key
+        of cases is NAME or PROGRAM/NAME. A key of statuses ends with spaces if another one has the same name."""
         with tempfile.TemporaryDirectory() as folder:
             results = pathlib.Path(folder, "results.xml")
             results.write_text("<testsuite>" + "".join(
-                f'<testcase name="{name}" status="{status}" time="{len(name)}"><system-out>{(output or {}).get(name, "output of " + name)}</system-out></testcase>'
+                f'<testcase name="{name.strip()}" status="{status}" time="{len(name)}"><system-out>{(output or {}).get(name, "output of " + name)}</system-out></testcase>'
                 for name, status in statuses.items()) + "</testsuite>")
             for name, rows in cases.items():
-                pathlib.Path(folder, name + ".xml").write_text(rows)
+                path = pathlib.Path(folder, (name if "/" in name else "program/" + name) + ".xml")
+                path.parent.mkdir(exist_ok=True)
+                path.write_text(rows)
             run = subprocess.run([ROOT / "tools/summarise_tests.py", results, folder], stdout=subprocess.PIPE, text=True, check=True)
             return run.stdout
 
@@ -87,6 +90,11 @@ class Summary(unittest.TestCase):
         out = self.summarise({"S/0.1": "fail"}, {"S_0.1": self.suite("passed", "failed", "failed")})
         self.assertIn("output of S/0.1", out)
         self.assertTrue(out.endswith("1 passed, 2 failed, 0 skipped\n"), out)
+
+    def test_programs_can_have_suites_of_the_same_name(self):
+        for statuses in ({"S.*": "fail", "S.* ": "run"}, {"S.*": "run", "S.* ": "fail"}):
+            out = self.summarise(statuses, {"a/S._": self.suite("passed", "failed"), "b/S._": self.suite("passed", "passed", "passed")})
+            self.assertTrue(out.endswith("\n4 passed, 1 failed, 0 skipped\n"), out)
 
     def test_a_crash_is_a_failure(self):
         for cases in ({}, {"S._": "<testsuites><testsu"}, {"S._": self.suite("passed")}):
