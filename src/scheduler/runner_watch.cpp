@@ -149,6 +149,11 @@ bool RunnerWatch::must_end() const {
   return must_end_;
 }
 
+void RunnerWatch::wait_for_end() {
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, times_.until_end, [this] { return must_end_ || has_ended_; });
+}
+
 bool RunnerWatch::wait() {
   std::unique_lock lock(mutex_);
   const auto is_over = [this] { return must_end_ || (has_ended_ && runner_); };
@@ -206,6 +211,8 @@ bool RunnerWatch::ask() {
     if (n_failures_ > 0 && asked_ - failed_at_ < times_.ready) return true;
     failed_at_ = asked_;
     if (++n_failures_ < times_.n_failures) return true;
+    wait_for_end();
+    if (!runner_->end_of_process().empty()) return false;
     detail_ = std::string("it does not respond: ") + error.what();
     return false;
   }

@@ -48,6 +48,8 @@ struct WatchTimes {
   std::chrono::milliseconds max_until_sent{2000};  // max time until the runner uses a new budget
   // Consecutive failures, at least `ready` apart, until the runner is ended.
   size_t n_failures = 2;
+  // After these failures, how long the process may take to report its end. Its end says more.
+  std::chrono::milliseconds until_end{2000};
 };
 
 class RunnerWatch {
@@ -97,6 +99,8 @@ class RunnerWatch {
       const;  // REQUIRES for pause() and shortest_pause(): `mutex_` is held
   std::chrono::milliseconds shortest_pause() const;
   bool must_end() const;
+  // Waits until the process has ended, the runner must end, or `until_end` is over.
+  void wait_for_end();
   void finish();
 
   const Launch launch_;

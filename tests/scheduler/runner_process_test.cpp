@@ -40,9 +40,14 @@ struct Folder {
 };
 
 struct Programs {
+  // `timeout` is the time from the request to exit until the kill.
+  explicit Programs(milliseconds timeout = RunnerProgram().timeout)
+      : processes({.program = BILLOW_PROGRAM,
+                   .arguments = {"-t", "1"},
+                   .folder = folder.path,
+                   .timeout = timeout}) {}
   Folder folder;
-  RunnerProcesses processes{
-      {.program = BILLOW_PROGRAM, .arguments = {"-t", "1"}, .folder = folder.path}};
+  RunnerProcesses processes;
 
   std::unique_ptr<Runner> start() {
     std::unique_ptr<Runner> runner = processes.start({.key = "tiny",
@@ -125,7 +130,7 @@ size_t n_children() {
 ptrdiff_t n_open_files() { return std::distance(fs::directory_iterator("/proc/self/fd"), {}); }
 
 TEST(RunnerProcess, Answers) {
-  Programs programs;
+  Programs programs(std::chrono::minutes(1));
   const std::unique_ptr<Runner> runner = programs.start();
   EXPECT_GT(runner->health().max_context, 0u);
   std::string first;
