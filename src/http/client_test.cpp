@@ -332,10 +332,11 @@ TEST(Client, RetriesOnlyOnce) {
 
 TEST(Client, DetectsAConnectionThatEndedBetweenCalls) {
   ServerOptions options = local_options();
-  options.idle_timeout = milliseconds(1000);  // also for the first bytes of a request
+  options.idle_timeout = milliseconds(5000);  // also for the first bytes of a request
   Server server(options, sample_routes());
   Client client(local(server.port()));
   for (int i = 0; i < 2; ++i) {
+    EXPECT_TRUE(eventually([&] { return server.n_connections() == 0; }));
     uint64_t left = 10;
     const Response response = client.send({.method = Method::kPost,
                                            .target = "/upload",
@@ -347,7 +348,6 @@ TEST(Client, DetectsAConnectionThatEndedBetweenCalls) {
                                            .upload_bytes = 10});
     EXPECT_EQ(response.body, "10");
     EXPECT_EQ(left, 0u);
-    EXPECT_TRUE(eventually([&] { return server.n_connections() == 0; }));
   }
 }
 

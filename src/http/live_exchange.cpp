@@ -363,6 +363,7 @@ void LiveExchange::put_body(std::string bytes) {
     const std::lock_guard lock(mutex_);
     n_body_bytes_ += bytes.size();
     body_.push_back(std::move(bytes));
+    reading_since_.reset();  // the handler's thread may notice the bytes much later
   }
   changed_.notify_all();
 }

@@ -81,7 +81,7 @@ class LiveExchange final : public Exchange {
   void end_body();
   void fail_body(ParseFailure failure);
   size_t unread_bytes() const;  // bytes of the body that the handler has not read
-  // When the handler began to wait for bytes of the body; nullopt: it does not wait.
+  // When the handler began to wait for bytes of the body; nullopt: it has bytes or does not wait.
   std::optional<std::chrono::steady_clock::time_point> reading_since() const;
 
   // Unblocks a handler that writes; fail_body() unblocks one that reads. Does not run the handler's

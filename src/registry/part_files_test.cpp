@@ -171,13 +171,18 @@ TEST_F(PartFilesTest, OnlyOneObjectCanOpenThem) {
   for (const bool is_committed : {true, false}) {
     std::optional<PartFiles> first(std::in_place, folder_.path(), digest_, 6);
     std::atomic<bool> is_open{false};
+    std::atomic<int> n_tries{0};
     std::jthread waits([&] {
-      const PartFiles second(folder_.path(), digest_, 6);
+      const PartFiles second(folder_.path(), digest_, 6, {}, {}, [&](int fd) {
+        ++n_tries;
+        return lock_file(fd);
+      });
       is_open = true;
       EXPECT_EQ(completed_bytes(second.parts()), 0u);
       EXPECT_TRUE(store::file_status(path("-partial"))) << "not the file that has become the blob";
     });
-    std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    // The second try comes after the first one has failed.
+    while (n_tries < 2 && !is_open) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     EXPECT_FALSE(is_open);
     first->write(0, std::string_view("abcdef"));
     is_committed ? first->commit(path("")) : first->remove();

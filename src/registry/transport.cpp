@@ -305,6 +305,7 @@ class Transport::Loop {
     const auto entry = std::make_shared<Entry>(request, options_);
     {
       const std::scoped_lock lock(mutex_);
+      if (ends_) throw ending();  // the loop may take no more requests
       waiting_.push_back(entry);
     }
     wake();
@@ -334,6 +335,8 @@ class Transport::Loop {
   };
   using Entries = std::vector<std::shared_ptr<Entry>>;
 
+  static Error ending() { return Error(ErrorCode::kIo, "the program is ending"); }
+
   void wake() { curl().multi_wakeup(multi_.get()); }
 
   void run() {
@@ -344,8 +347,7 @@ class Transport::Loop {
       end_stalled();
       curl().multi_poll(multi_.get(), nullptr, 0, running_.empty() ? 60'000 : kLookMs, nullptr);
     }
-    while (!running_.empty())
-      end(running_.begin()->second, Error(ErrorCode::kIo, "the program is ending"));
+    while (!running_.empty()) end(running_.begin()->second, ending());
   }
 
   // Returns false if the loop must end.
