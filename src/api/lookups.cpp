@@ -74,9 +74,10 @@ Lookups::Outcome Lookups::run(const std::string& key, const Wait& wait,
       at != running_.end() ? at->second : begin(key, std::move(work));
   changed_.wait_until(lock, wait.stop, flight->began + wait.timeout,
                       [&] { return flight->done || stop_.stop_requested(); });
-  if (flight->done && flight->raise) flight->raise();
-  if (flight->done) return flight->outcome;
+  if (flight->done && !flight->raise) return flight->outcome;
+  // The error of stopped work says less.
   if (stop_.stop_requested()) throw StatusError(503, "the server is shutting down");
+  if (flight->done) flight->raise();
   if (wait.stop.stop_requested()) throw StatusError(kClientGone, "the client has disconnected");
   const std::string text = title_of(key) +
                            " cannot be read: the file system has not answered for " +

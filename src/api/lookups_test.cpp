@@ -135,6 +135,29 @@ TEST(Lookups, CancelEndsWaitsAndStopsTheWork) {
   hanging.release();
 }
 
+TEST(Lookups, CancelledWaitsEndTheSameWhateverTheStoppedWorkThrows) {
+  for (int round = 0; round < 50; ++round) {
+    std::promise<void> begun;
+    Lookups lookups;
+    auto waiting = std::async(std::launch::async, [&] {
+      try {
+        return get(lookups, "a", [&](std::stop_token stop) -> int {
+          begun.set_value();
+          while (!stop.stop_requested()) std::this_thread::yield();
+          throw Error(ErrorCode::kIo, "stopped");
+        });
+      } catch (const http::StatusError& error) {
+        return error.status();
+      } catch (const Error&) {
+        return 500;
+      }
+    });
+    begun.get_future().wait();
+    lookups.cancel();
+    EXPECT_EQ(waiting.get(), 503);
+  }
+}
+
 TEST(Lookups, RefusesWorkImmediatelyIfTooMuchIsStuck) {
   Hanging first;
   Hanging second;

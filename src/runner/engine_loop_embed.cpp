@@ -27,6 +27,7 @@ std::optional<Vectors> EngineLoop::embed(std::vector<std::vector<int32_t>> texts
   {
     const std::scoped_lock lock(shared_->mutex);
     if (shared_->broken) std::rethrow_exception(shared_->broken);
+    if (shared_->stopping) return std::nullopt;
     shared_->new_embeds.push_back(job);
     ++shared_->n_running;
     shared_->notify();
