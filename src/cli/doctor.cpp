@@ -58,7 +58,7 @@ struct Finding {
 constexpr uint64_t kLowMemory = 1ull << 30;
 constexpr uint64_t kLowDisk = 8ull << 30;
 constexpr rlim_t kFewFiles = 4096;
-constexpr std::chrono::milliseconds kServerTimeout{2000};
+constexpr std::chrono::milliseconds kServerTimeout{10'000};
 
 std::string file_text(const std::string& path) {
   std::ifstream file(path);

@@ -235,10 +235,10 @@ void describe(const RunnerOptions& options) {
   if (out.contains("error")) throw CLI::RuntimeError(1);
 }
 
-// Ends the process after the engine has failed. Requests in flight are lost and get an error. The
-// server starts a new process.
+// Ends the process after the engine has failed. Requests in flight are lost and get an error, for
+// which they have a few seconds. The server starts a new process.
 [[noreturn]] void end_broken(http::Server& server, const std::string& failure) {
-  server.drain(std::chrono::milliseconds(50));
+  server.drain(std::chrono::seconds(5));
   std::fprintf(stderr, "billow: error: %s\n", failure.c_str());
   std::fflush(stderr);
   std::_Exit(kBrokenStatus);

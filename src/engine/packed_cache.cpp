@@ -32,6 +32,8 @@ constexpr std::array<char, 8> kMagic = {'b', 'l', 'w', 'p', 'a', 'c', 'k', '1'};
 
 constexpr size_t kPiece = AddressSpace::kHugePage;
 constexpr uint64_t kMaxKey = uint64_t{16} << 20;
+// Answers go first. With the lowest priority, a busy machine would take minutes to write the file.
+constexpr int kWriterNice = 10;
 
 constexpr size_t n_pieces_of(uint64_t n_bytes) { return (n_bytes + kPiece - 1) / kPiece; }
 
@@ -170,7 +172,7 @@ void PackedCache::save(const gguf::File& model, std::string_view kernels,
   if (!keeps(model, weights)) return;
   writer_ = std::jthread([this, key = key_of(model, kernels, weights),
                           bytes = weights.bytes()](const std::stop_token& stop) {
-    ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), 19);
+    ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kWriterNice);
     try {
       folder_.clean(model_is_gone);
       write(key, bytes, stop);

@@ -177,11 +177,25 @@ TEST_F(ServerTest, DrainsRunningAndRejectsNewRequests) {
   ASSERT_TRUE(becomes_true([&] { return runners_.n_running() == 1; }));
   bool drained = false;
   // The server accepts requests for some more seconds. Then it waits for running requests.
-  std::thread draining([&] { drained = server_->drain(milliseconds(6000), milliseconds(60000)); });
+  constexpr milliseconds kDelay(6000);
+  const auto begun = std::chrono::steady_clock::now();
+  std::thread draining([&] { drained = server_->drain(kDelay, milliseconds(60000)); });
   EXPECT_TRUE(becomes_true([&] { return !server_->not_ready().empty(); }));
-  EXPECT_EQ(get("/readyz").status, 503);
-  EXPECT_EQ(get("/api/tags").status, 200) << "the delay has not ended";
-  EXPECT_TRUE(becomes_true([&] { return get("/api/tags").status == 503; }));
+  const auto status_of = [&](const char* target) {
+    try {
+      return get(target).status;
+    } catch (const Error&) {  // the server accepts no connection
+      return 0;
+    }
+  };
+  const int ready = status_of("/readyz");
+  const int tags = status_of("/api/tags");
+  // On a busy machine, the delay can end before the responses.
+  if (std::chrono::steady_clock::now() - begun < kDelay) {
+    EXPECT_EQ(ready, 503);
+    EXPECT_EQ(tags, 200) << "the delay has not ended";
+    EXPECT_TRUE(becomes_true([&] { return status_of("/api/tags") == 503; }));
+  }
   runners_.change(key(), [](scheduler::FakeScript& script) { script.holds_answers = false; });
   running.join();
   draining.join();

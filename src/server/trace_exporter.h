@@ -62,7 +62,7 @@ struct ExportLimits {
       1'000};  // before the first retry; doubled for each further one
   std::chrono::milliseconds max_pause{30'000};
   std::chrono::milliseconds give_up{300'000};   // a batch is lost after this time
-  std::chrono::milliseconds flush_time{2'000};  // at the end
+  std::chrono::milliseconds flush_time{5'000};  // at the end
   std::chrono::milliseconds log_every{60'000};
 };
 

@@ -219,6 +219,11 @@ bool ApiClient::stream(const std::string& path, const Json& body,
   return true;
 }
 
+void ApiClient::forget_cancel() noexcept {
+  const std::lock_guard lock(mutex_);
+  is_cancelled_ = false;
+}
+
 void ApiClient::cancel() noexcept {
   const std::lock_guard lock(mutex_);
   is_cancelled_ = true;

@@ -70,6 +70,8 @@ class ApiClient {
 
   // Ends the running stream() promptly or, if none runs, the next one. Thread-safe.
   void cancel() noexcept;
+  // A cancel() that no stream() has used does not end the next one. REQUIRES: no stream runs.
+  void forget_cancel() noexcept;
 
  private:
   http::Call call(http::Method method, const std::string& path, const char* accept) const;

@@ -7,6 +7,7 @@
 #include <csignal>
 #include <cstdio>
 #include <exception>
+#include <optional>
 #include <utility>
 
 #include "base/error.h"
@@ -44,6 +45,24 @@ void leave() {
   TerminalModes::restore();
   ::_exit(exit_status_of(SIGINT));
 }
+
+// Ends the client's stream on Ctrl-C. A Ctrl-C that comes after the stream does not end the next
+// one.
+class CancelWatch {
+ public:
+  explicit CancelWatch(ApiClient& client)
+      : client_(client), watch_(std::in_place, [&client] { client.cancel(); }) {}
+  ~CancelWatch() {
+    watch_.reset();
+    client_.forget_cancel();
+  }
+  CancelWatch(const CancelWatch&) = delete;
+  CancelWatch& operator=(const CancelWatch&) = delete;
+
+ private:
+  ApiClient& client_;
+  std::optional<InterruptWatch> watch_;
+};
 
 // Executes the steps of a Session.
 class Conversation {
@@ -167,7 +186,7 @@ void Conversation::load(const std::string& model) {
 }
 
 void Conversation::save(const std::string& name) {
-  const InterruptWatch watch([this] { client_.cancel(); });
+  const CancelWatch watch(client_);
   StatusLine status;
   const bool is_complete =
       client_.stream("/api/create", session_.save_request(name), [&](const Json& object) {
@@ -199,7 +218,7 @@ ShownAnswer show_answer(ApiClient& client, const std::string& path, const Json& 
                          .hides_thinking = settings.hides_thinking},
                         print_now);
   Json last = Json::object();
-  InterruptWatch watch([&client] { client.cancel(); });
+  const CancelWatch watch(client);
   LoadingLine waiting(client.endpoint());
   const auto take = [&](const Json& object) {
     waiting.end();
@@ -232,7 +251,7 @@ ShownAnswer show_answer(ApiClient& client, const std::string& path, const Json& 
 void load_model(ApiClient& client, const std::string& model, const SessionSettings& settings) {
   Json request = {{"model", model}};
   if (!settings.keep_alive.empty()) request["keep_alive"] = keep_alive_json(settings.keep_alive);
-  const InterruptWatch watch([&client] { client.cancel(); });
+  const CancelWatch watch(client);
   LoadingLine waiting(client.endpoint());
   const bool is_complete =
       client.stream("/api/generate", request, [](const Json&) { return true; });

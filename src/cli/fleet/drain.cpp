@@ -17,7 +17,8 @@ using Clock = std::chrono::steady_clock;
 using Seconds = std::chrono::duration<double>;
 
 constexpr std::chrono::milliseconds kBetween{100};
-constexpr std::chrono::milliseconds kTimeout{2000};
+// Long enough for a busy host. A host that has closed its port refuses a connection immediately.
+constexpr std::chrono::milliseconds kTimeout{10'000};
 // HAProxy misses a host after two failed checks. The third is for the time that a check takes.
 constexpr unsigned kChecks = 3;
 
@@ -87,9 +88,10 @@ std::vector<FleetFinding> watch_drain(const Fleet& fleet, const FleetHost& host,
                     fmt::format("{} ({}): {}", host.name, host.endpoint.url(), error))};
   const Clock::time_point begin = Clock::now();
   while (Clock::now() - begin < patience && !interrupted()) {
+    const Clock::time_point asked = Clock::now();
     const int ready = status_of(host, "/readyz", error);
     if (ready == 0) {
-      watch.ended = Clock::now();
+      watch.ended = asked;
       return judge(fleet, host, watch);
     }
     if (ready != 200 && !watch.drained) watch.drained = Clock::now();

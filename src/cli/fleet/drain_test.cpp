@@ -37,7 +37,10 @@ class Host {
       server_.reset();
     });
   }
-  ~Host() { ender_.join(); }
+  ~Host() {
+    may_end_ = true;  // also after a failure
+    ender_.join();
+  }
 
   uint16_t port() const { return port_; }
 
