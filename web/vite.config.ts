@@ -16,5 +16,5 @@ export default defineConfig({
   },
   // A development server beside a running `billow serve`.
   server: { proxy: Object.fromEntries(['/api', '/v1', '/rerank', '/metrics'].map((path) => [path, 'http://127.0.0.1:11434'])) },
-  test: { include: ['src/**/*.test.ts'], environment: 'node' },
+  test: { include: ['src/**/*.test.ts'], environment: 'node', testTimeout: 120_000, hookTimeout: 120_000 },
 });

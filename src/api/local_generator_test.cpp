@@ -441,6 +441,7 @@ TEST_F(LocalGeneratorTest, AnswersBeginWhenThePromptIsRead) {
                            {.events = {R"({"type":"transition"})"}},
                            {.text = "Hello"}};
   });
+  run(prompt(""));  // loads: a slow load gives signs, too
   run_into(sink, prompt("hi"));
   EXPECT_EQ(sink.begins, std::vector<size_t>{1});
   EXPECT_EQ(sink.whole().text, "Hello");

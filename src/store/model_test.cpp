@@ -219,8 +219,9 @@ TEST(Model, LoadsTheNewVersionOfAModelThatIsReplacedMeanwhile) {
   put(0);
   std::atomic<bool> is_over = false;
   std::jthread writer([&] {
-    for (uint32_t version = 1; version <= 12; ++version) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    for (uint32_t version = 1; version <= 4; ++version) {
+      // On a busy machine, three loads in a row must not each overlap a replacement.
+      std::this_thread::sleep_for(std::chrono::milliseconds(700));
       put(version);
     }
     is_over = true;

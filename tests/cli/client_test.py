@@ -412,6 +412,8 @@ class Run(ClientCase):
             term = Job(self.env, "pull", "m", columns=columns)
             self.addCleanup(term.close)
             term.wait_for("50%" if columns >= 40 else "pulling 01234567")
+            if columns >= 80:
+                term.wait_for("MB/s")
             half.set()
             term.wait_for("success")
             lines = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", term.shown.decode()).replace("\r", "\n").split("\n")

@@ -293,6 +293,7 @@ class RandomUse(EditorCase):
         data = data.encode()
         while data:
             n = dice.choice([1, 2, 3, 7, 50, 4000])
+            n += data[n:] == b"\x03"
             n += data[:n] == b"\x03"  # a single Ctrl-C after a pause would count as typed
             job.send(data[:n])
             data = data[n:]

@@ -376,7 +376,7 @@ class Generate(ProgramTest):
         last = 0
         while last < 4000 or waiting() != last:  # until the pipe is full and the program waits
             last = waiting()
-            time.sleep(0.5)
+            time.sleep(2)
         def is_pending():
             with open(f"/proc/{process.pid}/status") as status:
                 masks = [int(line.split()[1], 16) for line in status if line.startswith(("SigPnd", "ShdPnd"))]

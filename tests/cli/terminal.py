@@ -13,8 +13,13 @@ from program import ARGS
 DEADLINE = 60  # max seconds to wait for an event
 
 
-def run_job(env, args, report):
+def set_size(fd, columns, rows):
+    fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+
+def run_job(env, args, report, columns, rows):
     """Runs in the child of pty.fork(): starts the program like a shell, and exits with its status. Never returns."""
+    set_size(0, columns, rows)  # before the program starts
     signal.signal(signal.SIGTTOU, signal.SIG_IGN)
     job = os.fork()
     if job == 0:
@@ -34,13 +39,12 @@ class Job:
         pid_pipe, report = os.pipe()
         self.shell, self.fd = pty.fork()
         if self.shell == 0:
-            run_job(dict(os.environ) | {"TERM": "xterm"} | env, args, report)
+            run_job(dict(os.environ) | {"TERM": "xterm"} | env, args, report, columns, rows)
         self.pid = struct.unpack("i", os.read(pid_pipe, 4))[0]
         os.close(pid_pipe)
         os.close(report)
         os.set_blocking(self.fd, False)
         self.shown, self.at, self.status = b"", 0, None
-        self.resize(columns, rows)
 
     def close(self):
         if self.status is None:
@@ -89,7 +93,7 @@ class Job:
         return self.wait()
 
     def resize(self, columns, rows):
-        fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        set_size(self.fd, columns, rows)
 
     def has_own_modes(self):
         """Whether the terminal echoes and buffers lines, as before the program."""

@@ -28,7 +28,9 @@ try {
   found.error = [error.status_code, error.error]
 }
 try {
-  const endless = await ollama.generate({ model: 'smollm2', prompt: 'Count.', stream: true, options: { num_predict: 2000 } })
+  // The format needs a long answer: a short one may end before this program reads its first part.
+  const format = { type: 'array', items: { type: 'string', pattern: '^[a-z]{4,12}$' }, minItems: 1000 }
+  const endless = await ollama.generate({ model: 'smollm2', prompt: 'Count.', stream: true, format, options: { num_predict: 2000 } })
   for await (const part of endless) {
     if (part.response) endless.abort()
   }

@@ -21,6 +21,9 @@ const providers = {
 }
 const City = z.object({ name: z.string().max(20), country: z.string().max(20) })
 const describe = { schema: City, prompt: 'Describe Paris as JSON: its name and its country.' }
+// Streamed answers are long: the pieces of a short one may arrive together.
+const Cities = z.object(Object.fromEntries(Array.from({ length: 16 }, (_, index) => [`city${index}`, z.string().max(20)])))
+const nameMany = { schema: Cities, prompt: 'Name sixteen cities as JSON.' }
 const question = 'What is the capital of France?'
 // Ollama's provider has its own name for model options.
 const limited = (n) => ({
@@ -36,8 +39,11 @@ for (const [name, of] of Object.entries(providers)) {
   seen.pieces = []
   for await (const piece of streamed.textStream) seen.pieces.push(piece)
   seen.tokens = (await streamed.usage).outputTokens
+  const story = streamText({ ...limited(100), model: of('qwen'), prompt: 'Tell me a long story.', onError: ({ error }) => { throw error } })
+  seen.story = 0
+  for await (const piece of story.textStream) seen.story += piece === '' ? 0 : 1
   seen.object = (await generateObject({ ...limited(200), ...describe, model: of('qwen') })).object
-  const parts = streamObject({ ...limited(200), ...describe, model: of('qwen') })
+  const parts = streamObject({ ...limited(1000), ...nameMany, model: of('qwen') })
   seen.parts = 0
   for await (const part of parts.partialObjectStream) seen.parts += part === undefined ? 0 : 1
   seen.last = await parts.object

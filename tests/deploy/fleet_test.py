@@ -91,7 +91,9 @@ class Fleet(unittest.TestCase):
         return path
 
     def fleet(self, action, path, *arguments, status=0):
-        done = subprocess.run([options.billow, "fleet", action, "--hosts", path, *arguments], capture_output=True, text=True, timeout=120)
+        if "--timeout" not in arguments:
+            arguments += ("--timeout", "60")
+        done = subprocess.run([options.billow, "fleet", action, "--hosts", path, *arguments], capture_output=True, text=True, timeout=600)
         self.assertEqual((done.returncode, done.stderr), (status, ""), done.stdout)
         return done.stdout
 
@@ -216,7 +218,7 @@ class Status(Fleet):
         with socket.create_server(("127.0.0.1", 0)) as silent:
             more = f'[[host]]\nname = "b"\naddress = "127.0.0.1:{silent.getsockname()[1]}"\nmemory = "1G"\n'
             begin = time.monotonic()
-            text = self.fleet("status", self.hosts_file(more), "--timeout", "1")
+            text = self.fleet("status", self.hosts_file(more), "--timeout", "10")
             self.assertLess(time.monotonic() - begin, 60)
         self.assertRegex(text, "(?m)^a +ready ")
         self.assertRegex(text, "(?m)^b +unreachable ")

@@ -307,7 +307,7 @@ class Failures(Place):
     def test_a_stream_that_has_begun_on_a_killed_host_breaks(self):
         self.fleet(2, "--decode", 10, "--piece", 1)
         connection = http.client.HTTPConnection("127.0.0.1", self.balancer.port, timeout=120)
-        connection.request("POST", "/api/chat", json.dumps(chat("a", max_tokens=60) | {"stream": True}))
+        connection.request("POST", "/api/chat", json.dumps(chat("a", max_tokens=600) | {"stream": True}))
         answer = connection.getresponse()
         self.assertIn(b"w0", answer.readline())
         self.host(answer.headers["X-Billow-Node"]).kill()

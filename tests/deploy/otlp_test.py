@@ -6,12 +6,14 @@ otlp_test.py --billow PROGRAM --make-models PROGRAM [unittest arguments]
 
 import argparse
 import base64
+import contextlib
 import http.server
 import json
 import os
 import pathlib
 import re
 import shutil
+import socket
 import subprocess
 import tempfile
 import threading
@@ -316,6 +318,13 @@ class RealCollector(OtlpTest):
             process = subprocess.Popen([COLLECTOR, folder / "config.yaml"], stderr=log, stdout=log)
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)
+
+        def listens():
+            self.assertIsNone(process.poll(), (folder / "log").read_text())
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=60):
+                return True
+
+        self.wait_for(listens, "the collector")
 
         def spans():
             if not out.exists():

@@ -29,6 +29,7 @@ ARGS, REST = parser.parse_known_args()
 
 ROWS = 12_000
 SHARD_ROWS = 500
+SMALL_SHARD_ROWS = 200
 WAIT_S = 300  # a few seconds on a machine with nothing else to do
 TASK = ["ray::_task"]  # the name of a worker process while it does a shard
 
@@ -136,12 +137,13 @@ class Cluster(unittest.TestCase):
         self.assertEqual([path.name for path in (self.dir / "killed").iterdir() if path.name.startswith(".tmp")], [])
 
     def test_3_a_killed_driver_continues_where_it_was(self):
-        process = self.begin("driver")
+        # Many small shards: the driver is killed long before the last one.
+        process = self.begin("driver", "--shard-rows", SMALL_SHARD_ROWS)
         self.wait_for_parts("driver", 6, process)
         done = {part.name: part.stat().st_mtime_ns for part in self.parts("driver")}
         self.head.kill(["-m billow_ray embed"])
         self.assertEqual(process.wait(30), -signal.SIGKILL)
-        again = self.begin("driver")
+        again = self.begin("driver", "--shard-rows", SMALL_SHARD_ROWS)
         began = time.monotonic()
         self.wait_for_parts("driver", len(done) + 4, again)  # at most two shards of each host were in flight
         print(f"a new part {time.monotonic() - began:.1f} s after the driver's start, load {os.getloadavg()[0]:.1f}", flush=True)

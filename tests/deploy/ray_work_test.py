@@ -88,6 +88,7 @@ class Fake(Case):
         self.server = FakeServer()
         self.addCleanup(self.server.close)
         self.fail = lambda texts: None
+        self.patience_s = PATIENCE_S
         self.server.answers |= {
             "POST /api/show": SHOWN, "GET /api/server": {"version": "1.2.3", "node": "n1"},
             "GET /metrics": (200, b'billow_build_info{version="1.2.3",isa="avx9"} 1\n'), "POST /v1/embeddings": self.embedded}
@@ -100,7 +101,7 @@ class Fake(Case):
         return {"data": data}
 
     def billow(self):
-        billow = Billow(self.server.host, PATIENCE_S)
+        billow = Billow(self.server.host, self.patience_s)
         self.addCleanup(billow.close)
         return billow
 
@@ -267,6 +268,7 @@ class Failures(Fake):
             return 503 if left[0] >= 0 else None
 
         self.fail = busy
+        self.patience_s = 60
         (result,) = self.run_all(job)
         self.assertEqual((result.counts["busy"], result.errors), (4, 0))
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <memory>
 #include <string>
@@ -14,6 +15,7 @@
 #include "engine/describe.h"
 #include "engine/embed/batcher.h"
 #include "engine/embed/load.h"
+#include "engine/embed/pass.h"
 #include "engine/tiny_adapter.h"
 #include "engine/tiny_embedder.h"
 
@@ -220,6 +222,7 @@ TEST(EncoderAdapter, ClientsWithDifferentAdaptersShareModelAndPasses) {
       load_embed_models(gguf::File::parse(bytes, "tiny.gguf"), {.n_threads = 2}, sizes),
       {.sizes = sizes});
   const uint64_t held = batcher.state().memory.held();
+  std::atomic<size_t> n_answers{0};
   std::vector<std::thread> clients;
   for (size_t client = 0; client < 4; ++client) {
     clients.emplace_back([&, client] {
@@ -230,6 +233,9 @@ TEST(EncoderAdapter, ClientsWithDifferentAdaptersShareModelAndPasses) {
             batcher.embed({.texts = std::move(own), .client = std::to_string(client)});
         ASSERT_TRUE(answers.has_value());
         for (size_t i = 0; i < answers->texts.size(); ++i) {
+          // A pass that begins with the small budget may not load its adapters.
+          if (answers->texts[i].status == EmbedPass::kNoMemoryStatus) continue;
+          n_answers.fetch_add(1);
           EXPECT_EQ(answers->texts[i].error, "");
           EXPECT_EQ(answers->texts[i].values, expected[first + i].values);
         }
@@ -240,6 +246,7 @@ TEST(EncoderAdapter, ClientsWithDifferentAdaptersShareModelAndPasses) {
     });
   }
   for (std::thread& client : clients) client.join();
+  EXPECT_GT(n_answers.load(), 100u);
 }
 
 TEST(DecoderModel, AdaptersEqualMergedWeightsForEachText) {

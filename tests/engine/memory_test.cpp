@@ -31,7 +31,7 @@ const reference::TinyModelOptions kModel = {.architecture = "llama", .n_context 
 // Memory that the engine needs: `fixed` without KV, after a run on a rung of 512; KV of each rung.
 struct Needs {
   Needs() {
-    TinyEngine tiny(kModel, {.n_batch = 64});
+    TinyEngine tiny(kModel, {.n_batch = 64, .max_draft = 0});
     const auto granted = [&](size_t rung) {
       const auto sequence = tiny.engine.start(random_tokens(8, 300, 1), greedy(2, {rung}));
       tiny.engine.step();
@@ -58,11 +58,11 @@ const Needs& needs() {
 
 struct Budgeted : TinyEngine {
   explicit Budgeted(size_t for_kv, size_t fixed = needs().fixed)
-      : TinyEngine(kModel, {.n_batch = 64, .memory_budget = fixed + for_kv}) {}
+      : TinyEngine(kModel, {.n_batch = 64, .memory_budget = fixed + for_kv, .max_draft = 0}) {}
 };
 
 std::vector<int32_t> alone(const std::vector<int32_t>& prompt, const SequenceOptions& options) {
-  TinyEngine tiny(kModel, {.n_batch = 64});
+  TinyEngine tiny(kModel, {.n_batch = 64, .max_draft = 0});
   const auto sequence = tiny.engine.start(prompt, options);
   while (!sequence->finished()) tiny.engine.step();
   return {sequence->tokens().begin(), sequence->tokens().end()};

@@ -102,7 +102,7 @@ TEST(Requests, HeldSequenceGetsNoTokensAndLosesNone) {
 TEST(Requests, SequenceCanOutliveItsEngine) {
   std::shared_ptr<const Sequence> sequence;
   {
-    TinyEngine tiny({}, {.max_cached = 1 << 20});
+    TinyEngine tiny({}, {.max_cached = 1 << 20, .max_draft = 0});
     sequence = tiny.engine.start(random_tokens(100, 300, 1), greedy(100));
     for (int i = 0; i < 10; ++i) tiny.engine.step();
   }

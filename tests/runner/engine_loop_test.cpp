@@ -173,7 +173,7 @@ TEST(EngineLoop, FailedPassFailsAllAnswersWithTheReason) {
                        if (fails.load()) throw Error(ErrorCode::kIo, "the disk is gone");
                      }},
                 {.max_sequences = 1});
-  const auto running = tiny.loop.submit(request(1, -1));
+  const auto running = tiny.loop.submit(endless_request(1));
   const auto waiting = tiny.loop.submit(request(2, 5));
   ASSERT_TRUE(running->next().has_value());
   EXPECT_FALSE(tiny.loop.broken());
@@ -210,7 +210,7 @@ TEST(EngineLoop, SavesAndForgetsATextWhileAnotherRequestRuns) {
         folder + "/m.gguf",
         engine::EngineOptions{.max_cached = uint64_t{1} << 30,
                               .sessions = {folder + "/sessions", uint64_t{1} << 30}}));
-    const auto running = loop.submit(request(1, -1));
+    const auto running = loop.submit(endless_request(1));
     ASSERT_TRUE(running->next().has_value());
     AnswerRequest asked = request(5, 10);
     asked.prompt = random_tokens(200, 300, 1);
@@ -389,9 +389,12 @@ TEST(EngineLoop, InvalidPromptFailsOnlyItsAnswer) {
 }
 
 TEST(EngineLoop, QueuedRequestsStartInOrder) {
-  TinyLoop tiny({}, {.max_sequences = 2});
+  std::atomic<bool> holds{true};
+  TinyLoop tiny({.before_pass = [&] { holds.wait(true); }}, {.max_sequences = 2});
   std::vector<std::shared_ptr<RequestStream>> answers;
   for (unsigned i = 0; i < 6; ++i) answers.push_back(tiny.loop.submit(request(i, 40)));
+  holds = false;
+  holds.notify_all();
   for (const auto& answer : answers) EXPECT_EQ(read(*answer).tokens.size(), 40u);
   for (size_t i = 2; i < answers.size(); ++i)
     EXPECT_GT(answers[i]->end().queued, answers[i - 2]->end().queued);
@@ -399,8 +402,8 @@ TEST(EngineLoop, QueuedRequestsStartInOrder) {
 
 TEST(EngineLoop, CancelsRunningAndQueuedAnswers) {
   TinyLoop tiny({}, {.max_sequences = 1});
-  const auto running = tiny.loop.submit(request(1, -1));
-  const auto waiting = tiny.loop.submit(request(2, -1));
+  const auto running = tiny.loop.submit(endless_request(1));
+  const auto waiting = tiny.loop.submit(endless_request(2));
   const auto last = tiny.loop.submit(request(3, 5));
   ASSERT_TRUE(running->next().has_value());
   waiting->cancel();
@@ -416,9 +419,7 @@ TEST(EngineLoop, CancelsRunningAndQueuedAnswers) {
 
 TEST(EngineLoop, SlowReaderDelaysOnlyItself) {
   TinyLoop tiny({.max_unread = 64});
-  AnswerRequest endless = request(1, -1);
-  endless.options.context.policy = context::OverflowPolicy::kShift;
-  const auto slow = tiny.loop.submit(endless);
+  const auto slow = tiny.loop.submit(endless_request(1));
   for (unsigned i = 0; i < 8; ++i)
     EXPECT_EQ(read(*tiny.loop.submit(request(i, 100))).tokens.size(), 100u);
   const std::optional<Chunk> unread = slow->next();
@@ -551,7 +552,7 @@ TEST(EngineLoop, CanBeDestroyedWithAnswersInFlight) {
   std::vector<std::shared_ptr<RequestStream>> answers;
   {
     TinyLoop tiny({}, {.max_sequences = 2});
-    for (unsigned i = 0; i < 4; ++i) answers.push_back(tiny.loop.submit(request(i, -1)));
+    for (unsigned i = 0; i < 4; ++i) answers.push_back(tiny.loop.submit(endless_request(i)));
     ASSERT_TRUE(answers[0]->next().has_value());
   }
   for (const auto& answer : answers) {

@@ -28,6 +28,13 @@ inline AnswerRequest request(unsigned seed, int64_t n_tokens, size_t n_prompt = 
           .stop = {}};
 }
 
+// A request that only a cancellation or the end of the loop ends.
+inline AnswerRequest endless_request(unsigned seed) {
+  AnswerRequest endless = request(seed, -1);
+  endless.options.context.policy = context::OverflowPolicy::kShift;
+  return endless;
+}
+
 struct Whole {
   std::string text;
   std::vector<int32_t> tokens;

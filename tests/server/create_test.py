@@ -5,6 +5,7 @@ create_test.py --billow PROGRAM --make-models PROGRAM [unittest arguments]
 """
 
 import argparse
+import contextlib
 import hashlib
 import http.server
 import json
@@ -45,7 +46,7 @@ def write_large(path):
     def text(value):
         return struct.pack("<Q", len(value)) + value
 
-    rows, width = 16384, 1024
+    rows, width = 65536, 1024
     metadata = [text(b"general.architecture") + struct.pack("<I", 8) + text(b"llama"),
                 text(b"general.file_type") + struct.pack("<II", 4, 0),
                 text(b"llama.block_count") + struct.pack("<II", 4, 1)]
@@ -148,8 +149,9 @@ class Quantized(Made):
 
         def stop_worker():
             for pid in self.workers():
-                os.kill(pid, signal.SIGSTOP)
-                return pid
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGSTOP)
+                    return pid
             return None
 
         return client, until(stop_worker, "no process quantises the model")

@@ -34,6 +34,8 @@ class FaultyProxy:
         self.faults = ()  # of cut, stall, damage, refuse, redirect
         self.share = 0.5  # share of blobs' answers with a fault
         self.stall_seconds = 60
+        self.without_login = ()  # the requests for blobs that lose their Authorization: 1 is the first one that has it
+        self.n_logins = 0
         self.n_cut_uploads = 0  # number of uploads still to cut: only half of the part reaches the registry
         self.pause = 0  # seconds after each 64 KiB of a blob
         self.n_sent = 0  # sent bytes of blobs
@@ -76,6 +78,13 @@ class FaultyProxy:
             self.n_faults[kind] = self.n_faults.get(kind, 0) + 1
             return kind
 
+    def loses_login(self, handler):
+        if handler.command != "GET" or "/blobs/sha256:" not in handler.path or "Authorization" not in handler.headers:
+            return False
+        with self.lock:
+            self.n_logins += 1
+            return self.n_logins in self.without_login
+
     def has_expired(self, path):
         address = path.partition("moved=")[2]
         with self.lock:
@@ -104,7 +113,8 @@ class FaultyProxy:
             self.n_cut_uploads -= 1
             n_body //= 2
         body = handler.rfile.read(n_body)
-        fault = self.fault(path)
+        loses_login = self.loses_login(handler)
+        fault = None if loses_login else self.fault(path)
         if fault == "refuse":
             return self.refuse(handler, self.random.choice((500, 502, 503, 403)))
         if self.has_expired(path):
@@ -118,6 +128,8 @@ class FaultyProxy:
         connection = http.client.HTTPConnection(upstream, timeout=60)
         dropped = ("Host", "Content-Length", "Expect", "Proxy-Connection", *(["Content-Range"] if is_cut else []))
         headers = {name: value for name, value in handler.headers.items() if name not in dropped}
+        if loses_login:
+            del headers["Authorization"]
         connection.request(handler.command, path.split("?moved=")[0], body, headers)
         answer = connection.getresponse()
         if is_cut:

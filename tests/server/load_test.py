@@ -191,6 +191,8 @@ def run(server, options):
 
     def meanwhile():
         nonlocal n_kills, n_then
+        if options.kill and not (n_kills and load.n["answered"]) and time.monotonic() < started + 300:
+            load.until = max(load.until, time.monotonic() + 10)  # a busy machine needs longer
         # The first kills come soon, for short runs.
         time.sleep(random.uniform(0.5, 2.5 if n_kills < 3 else 7) if options.kill else 0.5)
         runners = server.runners()

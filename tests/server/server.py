@@ -90,7 +90,7 @@ class Server:
         data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
         request = urllib.request.Request(self.url + path, data=data, method=method, headers=headers or {})
         try:
-            answer = urllib.request.urlopen(request, timeout=600)
+            answer = urllib.request.urlopen(request, timeout=1100)
         except urllib.error.HTTPError as error:
             answer = error
         with answer:
@@ -131,8 +131,8 @@ class Server:
         return self.models / "blobs" / digest.replace(":", "-")
 
     def runners(self):
-        """Returns the process ids of the children that serve models."""
-        return [pid for pid in children_of(self.process.pid) if b"runner" in words_of(pid)]
+        """Returns the process ids of the children that serve models. A runner that only describes a file has no socket."""
+        return [pid for pid in children_of(self.process.pid) if {b"runner", b"--socket"} <= set(words_of(pid))]
 
     def kill(self):
         """Kills the server. Its runners notice that and end, too."""

@@ -6,6 +6,7 @@ slots_test.py --billow PROGRAM --make-models PROGRAM [unittest arguments]
 
 import argparse
 import fcntl
+import http.client
 import json
 import os
 import pathlib
@@ -199,10 +200,18 @@ class Slots(Place):
         again = self.complete(self.server, prompt, id_slot=2)
         self.assertEqual((again["timings"]["cache_n"], again["content"]), (256, answer["content"]))
 
+    def wait_until_idle(self):
+        """A request counts as running until shortly after its client has the answer."""
+        deadline = time.monotonic() + 60
+        while any(slot["is_processing"] for slot in self.server.json("GET", "/slots?model=m")):
+            self.assertLess(time.monotonic(), deadline, "a slot is still processing")
+            time.sleep(0.01)
+
     def test_the_server_chooses_a_slot_and_names_it(self):
         first, second = tokens(100, 1), tokens(100, 2)
         self.assertEqual(self.complete(self.server, first)["id_slot"], 0)
         self.assertEqual(self.complete(self.server, second, id_slot=-1)["id_slot"], 1)
+        self.wait_until_idle()
         self.assertEqual(self.complete(self.server, first + tokens(10, 3))["id_slot"], 0)
         chat = {"model": "m", "messages": [{"role": "user", "content": "hi"}], "max_tokens": 5, "id_slot": 4}
         self.server.json("POST", "/v1/chat/completions", chat)
@@ -210,26 +219,21 @@ class Slots(Place):
         self.assertEqual([slot["id"] for slot in slots], list(range(8)))
         held = [slot["n_tokens"] > 0 for slot in slots]
         self.assertEqual(held, [True, True, False, False, True, False, False, False])
-        # A request counts as running until shortly after its client has the answer.
-        deadline = time.monotonic() + 60
-        while any(slot["is_processing"] for slot in self.server.json("GET", "/slots?model=m")):
-            self.assertLess(time.monotonic(), deadline, "a slot is still processing")
-            time.sleep(0.01)
+        self.wait_until_idle()
         self.assertEqual(self.server.json("GET", "/props?model=m")["total_slots"], 8)
         lines = self.server.request("POST", "/completion", {"prompt": first, "n_predict": 3, "id_slot": 5, "stream": True})[2].decode()
         chunks = [json.loads(line[6:]) for line in lines.splitlines() if line.startswith("data: {")]
         self.assertEqual({chunk["id_slot"] for chunk in chunks}, {5})
 
     def test_a_running_request_shows_in_its_slot(self):
-        body = {"prompt": tokens(50, 1), "n_predict": 3000, "id_slot": 2, "ignore_eos": True}
-        thread = threading.Thread(target=lambda: self.server.request("POST", "/completion", body))
-        thread.start()
-        deadline = time.monotonic() + 120
-        while not [slot["id"] for slot in self.server.json("GET", "/slots") if slot["is_processing"]] == [2]:
-            self.assertLess(time.monotonic(), deadline)
+        body = {"prompt": tokens(50, 1), "n_predict": 1_000_000, "id_slot": 2, "ignore_eos": True, "stream": True}
+        connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=600)
+        self.addCleanup(connection.close)
+        connection.request("POST", "/completion", json.dumps(body))
+        self.assertTrue(connection.getresponse().readline())
+        self.assertEqual([slot["id"] for slot in self.server.json("GET", "/slots") if slot["is_processing"]], [2])
         # Saving does not wait for the request.
         self.assertEqual(self.slot(self.server, 2, "save", "a")["n_saved"], 50)
-        thread.join()
 
     def test_wrong_requests_are_refused(self):
         body = {"filename": "a"}

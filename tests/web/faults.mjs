@@ -32,7 +32,7 @@ export const faultCases = ({ setting, control, front, open, shot }) => {
           response.end(`${JSON.stringify({ error: 'the model broke <b>down</b>' })}\n`);
         } else if (mode === 'busy') {
           mode = 'ok';
-          response.writeHead(503, { 'Content-Type': 'application/json', 'Retry-After': '5' });
+          response.writeHead(503, { 'Content-Type': 'application/json', 'Retry-After': '20' });
           response.end('{"error":"server busy"}');
         } else telling(' and the rest')(request, response);
       });
@@ -66,10 +66,12 @@ export const faultCases = ({ setting, control, front, open, shot }) => {
       await page.addInitScript(() => Object.defineProperty(window, 'indexedDB', { get() { throw new DOMException('no', 'SecurityError'); } }));
       await open(page, setting.main);
       await page.getByText('This browser stores nothing for this page').waitFor();
-      // Another notice hides this one, which returns and stays until it is closed.
-      await page.locator('.composer input[type=file]').setInputFiles([{ name: 'a.txt', mimeType: 'text/plain', buffer: Buffer.from('a') }]);
-      await page.getByText('a.txt cannot be sent').waitFor();
-      await page.getByRole('button', { name: 'Close' }).click();
+      // Another notice hides this one for some seconds. Then this one returns, and stays until it is
+      // closed. The page itself waits for the other notice: this program may be too late to see it.
+      await Promise.all([
+        page.waitForFunction(() => document.querySelector('.banner')?.innerText.includes('a.txt cannot be sent')),
+        page.locator('.composer input[type=file]').setInputFiles([{ name: 'a.txt', mimeType: 'text/plain', buffer: Buffer.from('a') }]),
+      ]);
       await page.getByText('This browser stores nothing for this page').waitFor();
       await page.getByRole('button', { name: 'Close' }).click();
       await page.locator('.banner').waitFor({ state: 'detached' });
@@ -86,19 +88,23 @@ export const faultCases = ({ setting, control, front, open, shot }) => {
     async polls(page) {
       // An answer that ends before its first token leaves no polls.
       let mode = 'stop';
+      let fail;
       const server = await front((_request, response) => {
         response.writeHead(200, { 'Content-Type': 'application/x-ndjson' });
         response.write(line(''));
-        if (mode === 'error') setTimeout(() => response.end(`${JSON.stringify({ error: 'it broke' })}\n`), 1500);
+        fail = () => response.end(`${JSON.stringify({ error: 'it broke' })}\n`);
       });
       let n = 0;
       page.on('request', (request) => { if (request.url().includes('/api/trace/')) n += 1; });
       await open(page, server.url);
       for (mode of ['stop', 'error']) {
+        fail = undefined;
         await page.locator('#composer').fill('Go');
         await page.keyboard.press('Enter');
         await page.waitForRequest((request) => request.url().includes('/api/trace/'));
+        await until(page, () => fail, 'the question');
         if (mode === 'stop') await page.locator('#composer').press('Escape');
+        else fail();
         await page.getByText(mode === 'stop' ? 'Stopped' : 'it broke', { exact: true }).first().waitFor();
         await quiet(page, () => n, 2000, `no polls after ${mode}`);
       }
@@ -135,7 +141,7 @@ export const faultCases = ({ setting, control, front, open, shot }) => {
       } finally {
         await control('start');
       }
-      await page.getByText('The server is back').waitFor({ timeout: 90_000 });
+      await page.getByText('The server does not answer').waitFor({ state: 'detached', timeout: 90_000 });
       assert.equal(await page.locator('#composer').inputValue(), 'kept while the server is down');
     },
 

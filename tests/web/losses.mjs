@@ -136,7 +136,7 @@ export const lossCases = ({ setting, front, open }) => ({
     const all = await save(page.getByRole('button', { name: 'Export all chats' }));
     const buffer = readFileSync(await all.path());
     await page.locator('input[type=file]').setInputFiles({ name: 'all.jsonl', mimeType: 'application/x-ndjson', buffer });
-    await page.getByText('1 chat was imported').waitFor();
+    await page.locator('nav.chats li').nth(1).waitFor();
     assert.equal(await page.locator('nav.chats li').count(), 2);
     await page.evaluate(() => { window.isBroken_ = true; });
     await page.getByRole('button', { name: 'Export all chats' }).click();

@@ -31,8 +31,6 @@ export async function importChat(page, url, messages, chat = {}, refusal = '') {
   messages.forEach(([role, text, more], index) => rows.push({ message: { id: `m${index}`, chat: 'c', parent: index ? `m${index - 1}` : '', role, text, created: index, ...more } }));
   await page.locator('input[type=file]').setInputFiles({ name: 'x.jsonl', mimeType: 'text/plain', buffer: Buffer.from(rows.map((row) => JSON.stringify(row)).join('\n')) });
   if (refusal) return void (await page.getByText(refusal).waitFor());
-  await page.getByText('1 chat was imported').waitFor();
-  await page.getByRole('button', { name: 'Close', exact: true }).click();
   await page.locator('nav.chats').getByRole('link', { name: chat.title ?? 'Imported', exact: true }).first().click();
   await page.locator('article').first().waitFor();
 }

@@ -1,7 +1,7 @@
 // Cases of page.mjs for two tabs with one chat.
 import assert from 'node:assert/strict';
 import { end, line } from './front.mjs';
-import { words } from './steps.mjs';
+import { until, words } from './steps.mjs';
 
 // Opens the chat of `page` in a second tab. A fault of that tab fails the case.
 async function second(page) {
@@ -96,8 +96,7 @@ export const tabCases = ({ front, open }) => ({
     await other.getByRole('button', { name: 'Delete', exact: true }).click();
     await other.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();
     await page.getByText('This page does not exist').waitFor();
-    for (let left = 50; left > 0 && !hasLeft; left -= 1) await page.waitForTimeout(100);
-    assert.ok(hasLeft, 'the answer goes on');
+    await until(page, () => hasLeft, 'the answer ends');
     await page.waitForTimeout(300);
     assert.equal(await page.locator('nav.chats li').count(), 0);
     server.close();

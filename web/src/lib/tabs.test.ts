@@ -8,25 +8,26 @@ function tab(name: string) {
   made.push(tabs);
   return { tabs, heard };
 }
+const holds = (check: () => void) => vi.waitFor(check, { timeout: 60_000 });
 afterEach(() => made.splice(0).forEach((one) => one.close()));
 
 it('names the answers of all other tabs', async () => {
   const [a, b, c] = [tab('a'), tab('b'), tab('c')];
   a.tabs.writing(['1', '2']);
   b.tabs.writing(['3']);
-  await vi.waitFor(() => expect(c.heard.ids).toEqual(['1', '2', '3']));
-  await vi.waitFor(() => expect(a.heard.ids).toEqual(['3']));
+  await holds(() => expect(c.heard.ids).toEqual(['1', '2', '3']));
+  await holds(() => expect(a.heard.ids).toEqual(['3']));
   a.tabs.writing(['2']);
-  await vi.waitFor(() => expect(c.heard.ids).toEqual(['2', '3']));
+  await holds(() => expect(c.heard.ids).toEqual(['2', '3']));
   b.tabs.changed();
-  await vi.waitFor(() => expect([a.heard.changes, b.heard.changes, c.heard.changes]).toEqual([1, 0, 1]));
+  await holds(() => expect([a.heard.changes, b.heard.changes, c.heard.changes]).toEqual([1, 0, 1]));
 });
 
 it('gives a new tab the answers that are being written', async () => {
   const a = tab('a');
   a.tabs.writing(['1']);
   const late = tab('late');
-  await vi.waitFor(() => expect(late.heard.ids).toEqual(['1']));
+  await holds(() => expect(late.heard.ids).toEqual(['1']));
 });
 
 // Locks like the browser's: one holder at a time, in the order of the requests.
@@ -51,12 +52,12 @@ it('forgets the answers of a crashed tab', async () => {
   const [a, b, c] = [tab('a'), tab('b'), tab('c')];
   a.tabs.writing(['1']);
   b.tabs.writing(['2']);
-  await vi.waitFor(() => expect(c.heard.ids).toEqual(['1', '2']));
+  await holds(() => expect(c.heard.ids).toEqual(['1', '2']));
   locks.crash('billow-writing-a');
-  await vi.waitFor(() => expect(c.heard.ids).toEqual(['2']));
+  await holds(() => expect(c.heard.ids).toEqual(['2']));
   b.tabs.writing([]);
-  await vi.waitFor(() => expect(c.heard.ids).toEqual([]));
+  await holds(() => expect(c.heard.ids).toEqual([]));
   b.tabs.writing(['3']);
-  await vi.waitFor(() => expect(c.heard.ids).toEqual(['3']));
+  await holds(() => expect(c.heard.ids).toEqual(['3']));
   vi.unstubAllGlobals();
 });
