@@ -49,6 +49,19 @@ TEST(Guessing, IsTriedBeforeTheFirstMeasurement) {
             (Worth{true, true}));
 }
 
+// The first pass of a draft model is slow. Without guesses, nothing would be measured again.
+TEST(Guessing, IsTriedSomeTimesAfterASlowFirstPass) {
+  Speculation speculation({});
+  for (int i = 0; i < 20; ++i) speculation.note_pass(1, milliseconds(100));
+  const DraftRoom one = {.n_rows = 1, .n_writing = 1, .max_rows = 32};
+  const std::vector<double> chances = {0.7};
+  speculation.note_guess_pass(1, milliseconds(2000));
+  for (int i = 0; i < 10; ++i) {
+    ASSERT_TRUE(speculation.worth_guessing(chances, one).front());
+    speculation.note_guess_pass(1, milliseconds(10));
+  }
+}
+
 // A pass for several sequences can be worth it when one for each alone is not. An unlikely guess
 // gets none.
 TEST(Guessing, SequencesShareAPass) {

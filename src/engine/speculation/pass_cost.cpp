@@ -9,6 +9,7 @@ constexpr double kScaleWeight = 0.125;  // weight of a new measurement, for the 
 constexpr double kRatioWeight = 0.06;   // the same for a known ratio of a number of rows
 constexpr size_t kKnown = 4;            // measurements until a ratio is known
 constexpr double kGuessedSlope = 0.2;   // assumed cost of a further row, relative to the first
+constexpr double kTooSlow = 2.0;        // ratio of a first time that is forgotten to a later one
 constexpr double kMaxSurprise = 1.5;    // limits the ratio of a measured time to its estimate
 
 }  // namespace
@@ -54,7 +55,12 @@ double PassCost::of(size_t n_rows) const noexcept {
 void PassCost::note(size_t n_rows, std::chrono::nanoseconds time) noexcept {
   const double seconds = std::chrono::duration<double>(time).count();
   const double guess = of(n_rows);
-  if (one_row_ == 0.0) {
+  // The first pass can be many times too slow: its weights are read from the disk, or the system
+  // delays its thread.
+  const bool was_too_slow =
+      n_noted_ > 0 && n_noted_ < kFirst && seconds * kTooSlow < one_row_ * guess;
+  n_noted_ = std::min(n_noted_ + 1, kFirst);
+  if (one_row_ == 0.0 || was_too_slow) {
     one_row_ = seconds / guess;
     return;
   }

@@ -17,13 +17,17 @@ class PassCost {
   double of(size_t n_rows) const noexcept;
   // Returns the same in seconds; 0: nothing was measured.
   double seconds(size_t n_rows) const noexcept { return one_row_ * of(n_rows); }
+  // Whether there are enough measurements to forget a first pass that was too slow.
+  bool is_known() const noexcept { return n_noted_ >= kFirst; }
 
  private:
+  static constexpr size_t kFirst = 4;
   static constexpr size_t kClasses = 12;
   static const std::array<size_t, kClasses> kRows;  // [class]: its number of rows
   static size_t class_of(size_t n_rows) noexcept;
   double ratio_of_class(size_t index) const noexcept;
 
+  size_t n_noted_ = 0;                         // at most kFirst
   std::array<size_t, kClasses> n_measured_{};  // [class]
   double one_row_ = 0.0;                       // seconds; 0: nothing was measured
   std::array<double, kClasses> ratios_{};      // [class]: relative to one_row_; 0: not measured

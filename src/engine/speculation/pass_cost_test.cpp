@@ -38,6 +38,19 @@ TEST(PassCost, LearnsTheTimesOfPasses) {
     EXPECT_NEAR(cost.of(n), truth(n), 0.12 * truth(n)) << n;
 }
 
+// The first pass of a model reads its weights from the disk.
+TEST(PassCost, ForgetsASlowFirstPass) {
+  PassCost cost;
+  EXPECT_FALSE(cost.is_known());
+  cost.note(1, seconds(0.4));
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_FALSE(cost.is_known());
+    cost.note(1, seconds(0.004));
+  }
+  EXPECT_TRUE(cost.is_known());
+  EXPECT_NEAR(cost.seconds(1), 0.004, 0.0001);
+}
+
 // One slow pass, for example because of another program, does not spoil the estimates.
 TEST(PassCost, OneSlowPassChangesLittle) {
   PassCost cost;

@@ -76,7 +76,7 @@ std::vector<bool> Speculation::worth_guessing(std::span<const double> chances,
   const auto n_open = static_cast<size_t>(
       std::ranges::count_if(chances, [](double chance) { return chance > 0.0; }));
   const double guess = guess_cost_.seconds(std::max<size_t>(1, n_open));
-  if (options_.is_eager || pass == 0.0 || guess == 0.0)
+  if (options_.is_eager || pass == 0.0 || !guess_cost_.is_known())
     return std::vector<bool>(chances.size(), true);
   constexpr size_t kFew = 4;
   const double row = (cost_.seconds(room.n_rows + kFew) - pass) / static_cast<double>(kFew);
