@@ -18,6 +18,7 @@ constexpr std::chrono::milliseconds kPollEvery{20};
 constexpr std::chrono::milliseconds kPollTimeout{1000};
 constexpr std::chrono::milliseconds kWatchEvery{2000};
 constexpr std::chrono::milliseconds kEndTimeout{2000};
+constexpr std::chrono::milliseconds kLogTimeout{5000};
 
 }  // namespace
 
@@ -136,6 +137,7 @@ void Host::start(Lock& lock) {
             },
         .on_line = [this](std::string_view line) { return take_line(line); }});
     wait_until_ready(*child);
+    child->wait_for_log(kLogTimeout);  // it says how much memory is used
     if (!options.projector.empty()) marker = ask_for_marker();
   } catch (const Error& error) {
     failure = error.what();

@@ -2,6 +2,8 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -79,6 +81,20 @@ void ChildProcess::end(std::chrono::milliseconds timeout) {
   ended_.wait(lock, has_ended);
 }
 
+void ChildProcess::wait_for_log(std::chrono::milliseconds timeout) const {
+  const auto deadline = std::chrono::steady_clock::now() + timeout;
+  while (std::chrono::steady_clock::now() < deadline) {
+    {
+      const std::scoped_lock lock(mutex_);
+      int n_left = 0;
+      // In this order: the thread says that it reads before it takes the bytes.
+      if (log_ < 0 || ::ioctl(log_, FIONREAD, &n_left) != 0 || (n_left == 0 && !is_reading_))
+        return;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
 // The log ends when the last process with the write end of the pipe ends: usually the child.
 void ChildProcess::watch() {
   using Lines = http::LineSplitter;
@@ -86,13 +102,21 @@ void ChildProcess::watch() {
   const auto on_line = [this](std::string_view line) { forward(line); };
   std::array<char, kMaxLineBytes> buffer{};
   for (;;) {
+    pollfd readable{.fd = log_, .events = POLLIN, .revents = 0};
+    if (::poll(&readable, 1, -1) < 0) continue;
+    is_reading_ = true;
     const ssize_t n = ::read(log_, buffer.data(), buffer.size());
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) break;
     lines.feed({buffer.data(), static_cast<size_t>(n)}, on_line);
+    is_reading_ = false;
   }
   lines.finish(on_line);
-  ::close(log_);
+  {
+    const std::scoped_lock lock(mutex_);
+    ::close(log_);
+    log_ = -1;
+  }
   reap();
 }
 

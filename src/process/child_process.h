@@ -5,6 +5,7 @@
 
 #include <sys/types.h>
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <functional>
@@ -41,6 +42,9 @@ class ChildProcess {
   // Returns "signal 9 (Killed)" or "exit status 1: last error of its log". Empty while the child
   // runs.
   std::string how_it_ended() const;
+  // Waits until `on_line` or the log has received all that the child has written so far, or for
+  // `timeout`.
+  void wait_for_log(std::chrono::milliseconds timeout) const;
   // Sends SIGTERM, waits up to `timeout`, then sends SIGKILL. Returns when the child has ended. If
   // `timeout` is 0, sends only SIGKILL.
   void end(std::chrono::milliseconds timeout);
@@ -53,8 +57,9 @@ class ChildProcess {
 
   const ChildOptions options_;
   pid_t pid_ = -1;
-  int log_ = -1;           // read end of the child's standard error; used by the watching thread
-  std::string last_line_;  // used by the watching thread
+  int log_ = -1;  // read end of the child's standard error; the watching thread closes it
+  std::atomic<bool> is_reading_{false};  // the watching thread reads or forwards bytes of the log
+  std::string last_line_;                // used by the watching thread
   mutable std::mutex mutex_;
   std::condition_variable ended_;
   std::string how_it_ended_;

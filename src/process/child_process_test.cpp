@@ -50,6 +50,26 @@ TEST(ChildProcess, DropsALineThatIsTooLong) {
             "exit status 2: first");
 }
 
+TEST(ChildProcess, WaitsUntilItsLogIsRead) {
+  const TestFolder folder;
+  const std::string written = folder.file("written");
+  std::atomic<int> n_lines{0};
+  ChildOptions options =
+      shell("for i in 1 2 3 4 5; do echo $i >&2; done; : > '" + written + "'; exec sleep 100");
+  options.on_line = [&](std::string_view) {
+    std::this_thread::sleep_for(milliseconds(20));
+    ++n_lines;
+    return std::string();
+  };
+  ChildProcess child(std::move(options));
+  while (!std::filesystem::exists(written)) std::this_thread::sleep_for(milliseconds(1));
+  child.wait_for_log(std::chrono::minutes(5));
+  EXPECT_EQ(n_lines, 5);
+  child.wait_for_log(std::chrono::minutes(5));  // returns immediately
+  child.end({});
+  child.wait_for_log(std::chrono::minutes(5));
+}
+
 TEST(ChildProcess, EndSendsSigtermThenSigkill) {
   ChildProcess polite(shell("exec sleep 100"));
   polite.end(seconds(20));
