@@ -198,7 +198,10 @@ int chat(engine::Engine& engine, const GenerateOptions& options, const GenerateS
     }
     Console console({.progress = !options.quiet});
     std::optional<InterruptWatch> watch;
-    if (terminal) watch.emplace([] { Interrupt::record(SIGINT); });
+    if (terminal) {
+      Interrupt::record(0);  // a Ctrl-C after the last answer does not end this one
+      watch.emplace([] { Interrupt::record(SIGINT); });
+    }
     const Answer answer = write_answer(engine, prompt, settings.answer, console, nullptr);
     watch.reset();
     if (!answer.error.empty()) log::warn(answer.error);

@@ -25,7 +25,6 @@ void catch_signal(int signal, struct sigaction& before) {
 }  // namespace
 
 Interrupt::Interrupt() {
-  g_signal = 0;
   catch_signal(SIGINT, on_interrupt_);
   catch_signal(SIGTERM, on_terminate_);
   catch_signal(SIGHUP, on_hangup_);
@@ -35,6 +34,7 @@ Interrupt::~Interrupt() {
   sigaction(SIGINT, &on_interrupt_, nullptr);
   sigaction(SIGTERM, &on_terminate_, nullptr);
   sigaction(SIGHUP, &on_hangup_, nullptr);
+  g_signal = 0;
 }
 
 int Interrupt::signal() const noexcept { return g_signal; }

@@ -9,16 +9,18 @@ namespace billow::cli {
 
 class Interrupt {
  public:
-  // Starts to record signals. A signal that was ignored at startup stays ignored.
+  // Starts to record signals. A signal that was ignored at startup stays ignored. A signal that
+  // record() has recorded before stays recorded.
   Interrupt();
-  // Restores the previous signal handlers.
+  // Restores the previous signal handlers and forgets the signal.
   ~Interrupt();
   Interrupt(const Interrupt&) = delete;
   Interrupt& operator=(const Interrupt&) = delete;
 
   // Returns the recorded signal, or 0.
   int signal() const noexcept;
-  // Records a signal, for example for a key that is not turned into a signal. Any thread.
+  // Records a signal, for example for a key that is not turned into a signal; 0 forgets it. Any
+  // thread.
   static void record(int signal) noexcept;
 
  private:
