@@ -103,7 +103,7 @@ void ChildProcess::watch() {
   std::array<char, kMaxLineBytes> buffer{};
   for (;;) {
     pollfd readable{.fd = log_, .events = POLLIN, .revents = 0};
-    if (::poll(&readable, 1, -1) < 0) continue;
+    if (::poll(&readable, 1, -1) < 0 && errno == EINTR) continue;
     is_reading_ = true;
     const ssize_t n = ::read(log_, buffer.data(), buffer.size());
     if (n < 0 && errno == EINTR) continue;

@@ -230,7 +230,8 @@ class Slots(Place):
         connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=600)
         self.addCleanup(connection.close)
         connection.request("POST", "/completion", json.dumps(body))
-        self.assertTrue(connection.getresponse().readline())
+        answer = connection.getresponse()  # kept, because its end can close the connection
+        self.assertTrue(answer.readline())
         self.assertEqual([slot["id"] for slot in self.server.json("GET", "/slots") if slot["is_processing"]], [2])
         # Saving does not wait for the request.
         self.assertEqual(self.slot(self.server, 2, "save", "a")["n_saved"], 50)
