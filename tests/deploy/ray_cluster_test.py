@@ -73,6 +73,16 @@ class Cluster(unittest.TestCase):
     def log(self, out):
         return (self.head.folder / f"{out}.log").read_text()
 
+    def wait_for_end(self, process, out, status=0):
+        """Waits until the driver has ended with this status."""
+        try:
+            found = process.wait(WAIT_S)
+        except subprocess.TimeoutExpired:
+            found = f"none after {WAIT_S} s"
+        if found != status:
+            print(f"load {os.getloadavg()[0]:.1f}", *(host.state() for host in (self.head, *self.hosts)), sep="\n", flush=True)
+        self.assertEqual(found, status, self.log(out))
+
     def parts(self, out):
         return sorted((self.dir / out).glob("part-*.parquet"))
 
@@ -105,7 +115,7 @@ class Cluster(unittest.TestCase):
         """Returns the summary of the job of all rows, with which others are compared. The first call runs it."""
         if not (self.dir / "whole" / "_summary.json").exists():
             process = self.begin("whole")
-            self.assertEqual(process.wait(WAIT_S), 0, self.log("whole"))
+            self.wait_for_end(process, "whole")
         return self.check("whole")
 
     def test_1_all_hosts_work_and_every_row_is_there_once(self):
@@ -113,7 +123,7 @@ class Cluster(unittest.TestCase):
         self.assertEqual((summary["rows"], summary["errors"], summary["wrong"], summary["shards_lost"]), (ROWS, 0, [], 0))
         self.assertEqual(set(summary["nodes"]), {"one", "two"})
         again = self.begin("whole")
-        self.assertEqual(again.wait(WAIT_S), 0, self.log("whole"))
+        self.wait_for_end(again, "whole")
         self.assertIn(f"continuing after {summary['shards']}", self.log("whole"))
 
     def test_2_killed_workers_billows_and_hosts_lose_no_row(self):
@@ -129,7 +139,7 @@ class Cluster(unittest.TestCase):
         two.kill_all()
         self.start_billow(two)
         two.start_ray(self.head)
-        self.assertEqual(process.wait(WAIT_S), 0, self.log("killed"))
+        self.wait_for_end(process, "killed")
         summary = self.check("killed")
         self.assertEqual((summary["rows"], summary["wrong"]), (ROWS, []))
         self.assertGreater(summary["shards_lost"], 0)
@@ -147,7 +157,7 @@ class Cluster(unittest.TestCase):
         began = time.monotonic()
         self.wait_for_parts("driver", len(done) + 4, again)  # at most two shards of each host were in flight
         print(f"a new part {time.monotonic() - began:.1f} s after the driver's start, load {os.getloadavg()[0]:.1f}", flush=True)
-        self.assertEqual(again.wait(WAIT_S), 0, self.log("driver"))
+        self.wait_for_end(again, "driver")
         self.check("driver")
         self.assertEqual({part.name: part.stat().st_mtime_ns for part in self.parts("driver") if part.name in done}, done)
 
@@ -156,7 +166,7 @@ class Cluster(unittest.TestCase):
         two.kill(["serve --node-name"])
         try:
             process = self.begin("lame", "--patience", "2")
-            self.assertEqual(process.wait(WAIT_S), 0, self.log("lame"))
+            self.wait_for_end(process, "lame")
             summary = self.check("lame")
             self.assertEqual(set(summary["nodes"]), {"one"})
             self.assertIn("did nothing for 2 s", self.log("lame"))
@@ -166,8 +176,10 @@ class Cluster(unittest.TestCase):
     def test_6_a_pipeline_of_ray_data_has_a_stage(self):
         script = self.dir / "pipeline.py"
         script.write_text(f"""
+import faulthandler
 import ray
 from billow_ray import BillowEmbed
+faulthandler.dump_traceback_later({WAIT_S - 10})
 ray.init(address="{self.head.address}:{simulated_hosts.RAY_PORT}", log_to_driver=False)
 table = ray.data.read_parquet("{self.dir}/in.parquet").limit(300)
 table = table.map_batches(BillowEmbed("m"), batch_size=100, resources={{"billow": 1}})
@@ -177,7 +189,7 @@ assert all(row["error"] is None for row in rows)
 print("SUM", float(sum(row["embedding"].sum() for row in rows)))
 """)
         process = self.head.start([sys.executable, script], "pipeline.log")
-        self.assertEqual(process.wait(WAIT_S), 0, self.log("pipeline"))
+        self.wait_for_end(process, "pipeline")
         self.whole()
         found = float(self.log("pipeline").split("SUM ")[1].split()[0])
         self.assertAlmostEqual(found, float(self.expected[:300].sum()), places=2)
@@ -187,13 +199,13 @@ print("SUM", float(sum(row["embedding"].sum() for row in rows)))
         command = [sys.executable, "-m", "billow_ray", "embed", "-m", "m", "--in", self.dir / "bad.parquet", "--out", self.dir / "bad", "--max-errors", "0",
                    "--ray-address", f"{self.head.address}:{simulated_hosts.RAY_PORT}"]
         process = self.head.start(command, "bad.log", {"BILLOW_HOST": f"{self.hosts[0].address}:11434"})
-        self.assertEqual(process.wait(WAIT_S), 65, self.log("bad"))
+        self.wait_for_end(process, "bad", 65)
         self.assertIn("row 1: it has no text 'text'", self.log("bad"))
 
     def test_5_another_fingerprint_is_refused(self):
         self.whole()
         process = self.begin("whole", "--prefix", "query: ")
-        self.assertEqual(process.wait(WAIT_S), 1)
+        self.wait_for_end(process, "whole", 1)
         self.assertRegex(self.log("whole"), r"fingerprint sha256:\w+ is not sha256:\w+ \(prefix '' is not 'query: '\)")
 
 

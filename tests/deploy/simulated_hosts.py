@@ -20,13 +20,17 @@ import time
 PORT = 11434
 RAY_PORT = 6379
 _START_S = 120
-# A dead host is noticed after about 3 s. Only the hosts of a network reach its head, so it needs no token.
+# A dead host is noticed after about 3 s, because connections to it are refused. A slow host has a minute. Only the hosts of a
+# network reach its head, so it needs no token. Ray stops no worker when other programs take the memory of this machine.
+# Ray Data reads the ends of Parquet files in one process, not in 32.
 _RAY_VARIABLES = {
     "RAY_AUTH_MODE": "disabled",
     "RAY_health_check_initial_delay_ms": "1000",
     "RAY_health_check_period_ms": "1000",
-    "RAY_health_check_timeout_ms": "2000",
+    "RAY_health_check_timeout_ms": "20000",
     "RAY_health_check_failure_threshold": "3",
+    "RAY_memory_monitor_refresh_ms": "0",
+    "RAY_DATA_PARQUET_FOOTER_NUM_ACTORS": "1",
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_DISABLE_DOCKER_CPU_WARNING": "1",
 }
@@ -227,6 +231,15 @@ class Host:
             if self._ray.poll() is not None or time.monotonic() > deadline:
                 raise AssertionError(f"Ray does not start on {self.name}:\n{log.read_text()[-3000:]}")
             time.sleep(0.1)
+
+    def state(self):
+        """What a failed test shows: the processes, the status of Ray if it has ended, and the ends of the logs."""
+        ended = "" if self._ray is None or self._ray.poll() is None else f"; Ray ended with status {self._ray.poll()}"
+        shown = [f"host {self.name}{ended}", *(f"  {pid} {command[:100]}" for pid, command in self.processes())]
+        for log in [*self.folder.glob("*.log"), *self.folder.glob("tmp/ray/session_2*/logs/ray-data/ray-data.log")]:
+            with contextlib.suppress(OSError):
+                shown.append(f"{log.name} of {self.name}: {log.read_text(errors='replace')[-1500:]}")
+        return "\n".join(shown)
 
     def answered(self, route):
         """The requests of a route that Billow there has answered with 200 since its start."""
