@@ -30,7 +30,7 @@ ARGS, REST = parser.parse_known_args()
 ROWS = 12_000
 SHARD_ROWS = 500
 SMALL_SHARD_ROWS = 200
-WAIT_S = 300  # a few seconds on a machine with nothing else to do
+WAIT_S = 900  # a few seconds on a machine with nothing else to do
 TASK = ["ray::_task"]  # the name of a worker process while it does a shard
 
 
