@@ -213,11 +213,11 @@ class FakeRunners {
   void die(Lock& lock, Life& life, const std::string& how) {
     if (!life.is_alive) return;
     life.is_alive = false;
+    life.how_it_ended = how;  // before on_end(), as in a real process
     changed_.notify_all();
     lock.unlock();
     if (life.launch.on_end) life.launch.on_end();
     lock.lock();
-    life.how_it_ended = how;
     life.on_end_returned = true;
     changed_.notify_all();
   }
