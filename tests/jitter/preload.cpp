@@ -3,7 +3,7 @@
 // microseconds at the right place then happens after a few runs. tools/jitter builds and uses it.
 //
 //   JITTER_SEED   where the random numbers begin (1)
-//   JITTER_ONE_IN one of this many calls pauses (60), most of them below 1.5 ms, some up to 45 ms
+//   JITTER_ONE_IN one of this many calls pauses (40), most of them below 1.5 ms, some up to 45 ms
 #include <dlfcn.h>
 #include <pthread.h>
 #include <sys/socket.h>
@@ -46,7 +46,7 @@ void pause_for(uint64_t microseconds) {
 }
 
 void pause_sometimes() {
-  static const uint64_t one_in = setting("JITTER_ONE_IN", 60);
+  static const uint64_t one_in = setting("JITTER_ONE_IN", 40);
   if (random_number() % one_in != 0) return;
   const bool is_long = random_number() % 20 == 0;
   pause_for(is_long ? 15'000 + random_number() % 30'000 : random_number() % 1500);
