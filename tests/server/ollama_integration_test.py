@@ -34,8 +34,10 @@ def skip(why):
 
 
 def add_models(server, program):
+    # A small model may repeat itself endlessly. Ollama's tests look for words in answers: sampled answers of a small model can lack them.
+    parameters = {"num_predict": 512, "temperature": 0}
     for name in WRITERS:
-        server.add_model(name, license="MIT", parameters={"num_predict": 512})  # a small model may repeat itself endlessly
+        server.add_model(name, license="MIT", parameters=parameters)
     subprocess.run([program, "create", ENCODER, "-q", "f32"], cwd=MINILM, env=server.environment, check=True, capture_output=True)
 
 
