@@ -50,12 +50,17 @@ bool write_in_one_call(int fd, const std::string& text) {
 }
 
 // Replaces a file atomically: if the program crashes, the file has either the old or the new text.
+// If the file cannot be written, the temporary file is removed.
 void write_text(const std::string& path, const std::string& temporary, const std::string& text) {
   const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (fd < 0) throw_system(temporary, "cannot be written");
   const bool is_written = write_in_one_call(fd, text);
-  if (::close(fd) != 0 || !is_written) throw_system(temporary, "cannot be written");
-  if (::rename(temporary.c_str(), path.c_str()) != 0) throw_system(path, "cannot be written");
+  const bool is_closed = ::close(fd) == 0;
+  if (is_written && is_closed && ::rename(temporary.c_str(), path.c_str()) == 0) return;
+  const int error = errno;
+  ::unlink(temporary.c_str());
+  errno = error;
+  throw_system(path, "cannot be written");
 }
 
 // Overwrites a file that has a text of the same size. Returns false if there is no such file.
@@ -140,6 +145,7 @@ PartFiles::PartFiles(const std::string& folder, const store::Digest& digest, uin
       sizes_(sizes),
       fd_(open_locked(path_, lock, stop)) {
   try {
+    remove_files(temporary_);  // A program that was killed may have left some.
     auto resumed = resumed_parts(found(), n_bytes);
     const off_t size = ::lseek(fd_, 0, SEEK_END);
     if (resumed && size == static_cast<off_t>(n_bytes)) {
@@ -170,14 +176,15 @@ std::vector<IndexedPart> PartFiles::found() const {
   return parts;
 }
 
-void PartFiles::remove_part_files() const {
-  const std::string prefix = path_.substr(folder_.size() + 1) + "-";
-  for (const std::string& name : store::children(folder_))
-    if (name.starts_with(prefix)) ::unlink((folder_ + "/" + name).c_str());
+void PartFiles::remove_files(const std::string& prefix) const {
+  for (const std::string& name : store::children(folder_)) {
+    const std::string path = folder_ + "/" + name;
+    if (path.starts_with(prefix)) ::unlink(path.c_str());
+  }
 }
 
 void PartFiles::restart(bool in_one_part) {
-  remove_part_files();
+  remove_files(path_ + "-");
   // The first call frees the space of the old bytes, which the new bytes need.
   if (::ftruncate(fd_, 0) != 0 || ::ftruncate(fd_, static_cast<off_t>(n_bytes_)) != 0)
     throw_system(path_, "cannot be written");
@@ -226,13 +233,13 @@ void PartFiles::begin_flush(uint64_t first, uint64_t end) const noexcept {
 void PartFiles::commit(const std::string& blob_path) {
   if (::fsync(fd_) != 0) throw_system(path_, "cannot be written");
   if (::rename(path_.c_str(), blob_path.c_str()) != 0) throw_system(blob_path, "cannot be created");
-  remove_part_files();
+  remove_files(path_ + "-");
   store::flush_folder(folder_);
 }
 
 void PartFiles::remove() {
   ::unlink(path_.c_str());
-  remove_part_files();
+  remove_files(path_ + "-");
 }
 
 }  // namespace billow::registry

@@ -58,7 +58,8 @@ class PartFiles {
 
  private:
   std::vector<IndexedPart> found() const;
-  void remove_part_files() const;
+  // Removes the files whose paths start with `prefix`.
+  void remove_files(const std::string& prefix) const;
   void write_part(size_t index) const;
 
   const std::string folder_;

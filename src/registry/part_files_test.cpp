@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -165,6 +166,38 @@ TEST_F(PartFilesTest, AFailureLeavesNoFilesWithoutBytes) {
   }
   EXPECT_THROW(PartFiles(folder_.path(), digest_, 6, {}, {}, [](int) { return EIO; }), Error);
   EXPECT_EQ(completed_bytes(PartFiles(folder_.path(), digest_, 6).parts()), 3u);
+}
+
+TEST_F(PartFilesTest, ARecordThatCannotBeWrittenLeavesNoTemporaryFile) {
+  PartFiles files(folder_.path(), digest_, 6);
+  const std::vector<std::string> before = names();
+  std::filesystem::remove(path("-partial-0"));
+  std::filesystem::create_directory(path("-partial-0"));  // no file can replace a folder
+  files.write(0, std::string_view("abc"));
+  try {
+    files.save(0);
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_EQ(std::string(error.what()),
+              path("-partial-0") + ": cannot be written: Is a directory");
+  }
+  EXPECT_EQ(names(), before);
+}
+
+TEST_F(PartFilesTest, TemporaryFilesOfAKilledProgramAreRemoved) {
+  {
+    const PartFiles files(folder_.path(), digest_, 6);
+  }
+  const std::vector<std::string> before = names();
+  const std::string of_another = store::digest_of("x").file_name() + "-writing-0";
+  write_test_file(folder_.path() + "/" + of_another, "");
+  write_test_file(path("-writing-0"), "{");
+  write_test_file(path("-writing-7"), "");
+  const PartFiles files(folder_.path(), digest_, 6);
+  std::vector<std::string> after = before;
+  after.push_back(of_another);
+  std::ranges::sort(after);
+  EXPECT_EQ(names(), after);
 }
 
 TEST_F(PartFilesTest, OnlyOneObjectCanOpenThem) {

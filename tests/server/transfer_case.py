@@ -6,6 +6,7 @@ import hashlib
 import os
 import pathlib
 import random
+import re
 import signal
 import sys
 import tempfile
@@ -18,6 +19,7 @@ from server import Server
 
 options = None
 SKIPPED = 77
+UNFINISHED = re.compile("-partial(-[0-9]+)?$|-writing-[0-9]+$")
 
 
 def program():
@@ -95,9 +97,9 @@ class Place:
         return files
 
     def unsound(self):
-        """Returns blobs whose bytes do not match their names."""
+        """Returns blobs whose bytes do not match their names. Files of unfinished downloads are no blobs."""
         return [name for name, found in self.files().items()
-                if name.startswith("blobs/sha256-") and "partial" not in name and name != "blobs/sha256-" + found]
+                if name.startswith("blobs/sha256-") and not UNFINISHED.search(name) and name != "blobs/sha256-" + found]
 
     def delete(self, name):
         status, _, text = self.server.request("DELETE", "/api/delete", {"model": name})
